@@ -10,8 +10,11 @@ use super::glob::{intersect, matches, tokens};
 use super::options::unversioned_name;
 use super::path_words::decoded;
 use super::pattern::{CommandPattern, PatternWord, chars};
-use super::programs::{is_launcher, is_program, runs_files, wraps};
+use super::programs::{runs_files, subcommand_words, wraps};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
+
+/// Programs without a row of a language that run the files that they are given.
+const TESTERS: &str = "pytest mocha jest vitest ava tap phpunit pest rspec playwright cypress bun";
 
 impl CommandPattern {
     /// Returns `true` unless the command runs another program or subcommand than those of the
@@ -21,6 +24,9 @@ impl CommandPattern {
         let Some((program, fixed)) = texts.split_first() else {
             return false;
         };
+        if self.may_be_about_wrapped(command, place) {
+            return true;
+        }
         let script = fixed.iter().find(|text| !text.starts_with('-'));
         let script = script.filter(|_| runs_files(&program.to_lowercase()));
         if !self.may_name(command) && script.is_none() {
@@ -46,16 +52,42 @@ impl CommandPattern {
         if same(program, &name) || same(program, unversioned_name(&name)) {
             return fixed.iter().any(|word| word != "*") && words.may_be_about(&texts);
         }
-        let runs_scripts = SHELLS.contains(&&*name) || runs_files(&name);
         let file = script.or(Some(program).filter(|program| program.contains(['.', '/'])));
-        runs_scripts && file.is_some_and(|file| words.may_run(file))
+        let Some(file) = file else {
+            return false;
+        };
+        let is_tester = TESTERS.split(' ').any(|tester| tester == name);
+        (SHELLS.contains(&&*name) || runs_files(&name)) && words.may_run(file)
+            || is_tester && words.names_file(file)
+    }
+
+    /// Returns `true` if the pattern names a wrapper and a program behind it, and may be about a
+    /// command that the wrapper starts, perhaps through others.
+    fn may_be_about_wrapped(&self, command: &SimpleCommand, place: &Place<'_>) -> bool {
+        let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
+        let Some(wrapper) = texts.first().filter(|name| command.via.contains(name)) else {
+            return false;
+        };
+        let words: Vec<Word> = texts.iter().map(Word::from_text).collect();
+        let own = subcommand_words(wrapper, &words);
+        let Some(at) = own.first().filter(|_| wraps(wrapper)) else {
+            return false;
+        };
+        let inner = self.with_words(self.words()[*at..].to_vec());
+        // What only may run is not compared word by word, as behind no wrapper.
+        let may_be_about = |inner: &Self| {
+            inner.may_be_about(command, place)
+                || command.is_unmodeled() && inner.may_be_started_by(command, false)
+        };
+        let mut spellings = inner.spellings().into_iter();
+        spellings.any(|inner| inner.catches(command) || !command.guessed && may_be_about(&inner))
     }
 
     /// Returns `true` if a program with a similar name, or another one that runs the scripts of a
     /// package, may do what the pattern is about.
     pub(super) fn may_be_about_alike(&self, command: &SimpleCommand) -> bool {
-        const RUNNERS: &str =
-            "npm pnpm yarn bun npx turbo nx lerna run-s run-p npm-run-all rush wireit node deno";
+        const RUNNERS: &str = "\
+            npm pnpm yarn bun npx bunx turbo nx lerna run-s run-p npm-run-all rush wireit node deno";
         let is_runner = |name: &str| RUNNERS.split(' ').any(|runner| runner == name);
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let [program, fixed @ ..] = &texts[..] else {
@@ -66,21 +98,47 @@ impl CommandPattern {
         if command.is_unmodeled() && program.len() > 2 && is_part && name != *program {
             return !fixed.is_empty();
         }
-        let is_script = is_runner(program) && is_runner(&name) && *program != name;
-        match fixed {
-            [run, script, ..] if is_script && run.starts_with("run") => {
-                let mut words = command.argv[1..].iter();
-                words.any(|word| may_name(script, &plain(word)))
-            }
-            _ => false,
+        let released = work_of_release(&name, command);
+        if program == "git" && !released.is_empty() {
+            let mut names = released.split(' ');
+            return names.any(|name| fixed.first().is_some_and(|sub| sub == name));
         }
+        let are_runners = is_runner(program) && is_runner(&name) && *program != name;
+        let task = match (&**program, fixed) {
+            // `cmake --build` starts the builder that it was configured for.
+            ("make" | "gmake" | "ninja", [target, ..]) if name == "cmake" => target,
+            ("npx" | "bunx", [script, ..]) if are_runners => script,
+            (_, [run, script, ..]) if are_runners && run.starts_with("run") => script,
+            (_, [publish, ..]) if are_runners && publish == "publish" => publish,
+            _ => return false,
+        };
+        let mut words = command.argv[1..].iter();
+        words.any(|word| may_name(task, plain(word).trim_start_matches('-')))
+    }
+}
+
+/// Returns the subcommands of git that a command runs because it makes a new version of a package.
+fn work_of_release(name: &str, command: &SimpleCommand) -> &'static str {
+    let words = command.argv.get(1..).unwrap_or_default();
+    let first = words.first().and_then(Word::literal).unwrap_or_default();
+    let sets_version = words.iter().skip(1).any(|word| !word.starts_with_dash());
+    let is_untagged = |word: &Word| {
+        let text = word.literal_prefix();
+        matches!(&*text, "--no-git-tag-version" | "--git-tag-version=false")
+    };
+    match (name, &*first) {
+        ("lerna", "version") | ("cargo", "release") => "commit tag push",
+        _ if words.iter().any(is_untagged) => "",
+        ("yarn", "version") => "commit tag",
+        // Without a version, they print that of the package.
+        ("npm" | "pnpm", "version") if sets_version => "commit tag",
+        _ => "",
     }
 }
 
 /// Returns `true` if the words of a subcommand, or of the program behind a wrapper, may be those of
 /// the rule with these words, as far as both have them. The indices are those of these words.
 pub(super) fn may_share_subcommand(
-    name: &str,
     (rule, rule_own): (&[String], &[usize]),
     (argv, own): (&[Word], &[usize]),
 ) -> bool {
@@ -93,22 +151,11 @@ pub(super) fn may_share_subcommand(
             return text == "*" || is_option || own.iter().any(may_be);
         }
         let word = plain(&argv[*at]);
-        if !same(&text, &word) && !same(&text, last(&word)) && !starts_others(name, &word) {
+        if !same(&text, &word) && !same(&text, last(&word)) {
             return false;
         }
     }
-    let is_about = |word: &Word| {
-        let text = word.literal().unwrap_or_default();
-        matches!(&*text, "--version" | "--help" | "-V" | "-h" | "-v")
-    };
-    rule_own.is_empty() || !own.is_empty() || !argv[1..].iter().any(is_about)
-}
-
-/// Returns `true` if the program behind the wrapper `name` may start others.
-fn starts_others(name: &str, program: &str) -> bool {
-    let program = last(program);
-    let is_open = SHELLS.contains(&program) || runs_files(program) || is_launcher(program, &[]);
-    wraps(name) && (is_open || wraps(program) || !is_program(program))
+    true
 }
 
 /// Returns `true` if a word may be the name that the word of a rule is, or have it as a part; for a

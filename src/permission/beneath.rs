@@ -1,6 +1,8 @@
 //! Patterns and the folders above their paths.
 
-use super::glob::{GlobToken, Match, segment, tokens};
+use std::fs;
+
+use super::glob::{GlobToken, Match, intersect, segment, tokens};
 use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal, root};
 
 /// The place of a pattern's paths below a folder.
@@ -72,16 +74,53 @@ impl PathPattern {
     /// Returns `true` if paths of the pattern may lie in the workspace, but for its folder of git.
     pub(crate) fn may_lie_in_project(&self, context: &PathContext) -> bool {
         let pattern = self.compared(context);
-        let mut root = root(context);
-        if context.folds_case {
-            root = root.iter().map(folded).collect();
-        }
         let is_deep = |segment: &Segment| *segment == Segment::Deep;
         let count = pattern.iter().position(is_deep).unwrap_or(pattern.len());
-        let (above, inner) = pattern.split_at(count.min(root.len()));
-        let first = inner.iter().find(|segment| !is_deep(segment));
-        let is_of_git = first.is_some_and(|name| *name == Segment::Name(tokens(".git")));
-        may_agree(above, &root) && !is_of_git
+        let may_lie_in = |root: &Vec<Segment>| {
+            let (above, inner) = pattern.split_at(count.min(root.len()));
+            let first = inner.iter().find(|segment| !is_deep(segment));
+            let is_of_git = first.is_some_and(|name| *name == Segment::Name(tokens(".git")));
+            may_agree(above, root) && !is_of_git
+        };
+        // The workspace may be named through links.
+        let workspace = context.workspace.as_ref().filter(|_| context.follows_links);
+        let real_path = workspace.and_then(|path| fs::canonicalize(path).ok());
+        let real_path = real_path.as_ref().and_then(|path| path.to_str());
+        let roots = real_path.map(|path| PathOf::of_text(path, context));
+        let mut roots = roots.map_or_else(Vec::new, |path| path.0);
+        roots.push(root(context));
+        if context.folds_case {
+            roots = PathOf(roots).folded().0;
+        }
+        let has_unknown_home = context.home.is_none() && self.text().starts_with('~');
+        has_unknown_home || roots.iter().any(may_lie_in)
+    }
+
+    /// Returns `true` if the pattern may be about a file, or about one in a folder if the text ends
+    /// in a slash. A name alone is that of a file in any folder of the project.
+    pub(crate) fn may_be_of(&self, file: &str, context: &PathContext) -> bool {
+        let path = PathOf::of_text(file, context);
+        if self.catches(&path, context) == Match::Yes {
+            return true;
+        }
+        if file.contains('/') {
+            let beneath = self.beneath(&path, context, false);
+            return file.ends_with('/') && beneath == Beneath::Possible;
+        }
+        let mut name = Segment::Name(tokens(file));
+        if context.folds_case {
+            name = folded(&name);
+        }
+        match (self.compared(context).last(), &name) {
+            (Some(Segment::Name(own)), Segment::Name(name)) => {
+                let is_hidden = own.first() == Some(&GlobToken::Char('.'));
+                let is_open = |name: &[GlobToken]| name.first() == Some(&GlobToken::Many);
+                own[..] != [GlobToken::Many]
+                    && !(is_hidden && is_open(name))
+                    && intersect(own, name)
+            }
+            _ => false,
+        }
     }
 }
 

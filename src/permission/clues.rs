@@ -12,20 +12,30 @@ impl CommandPattern {
     /// Returns the pattern, and those that mean the same to a rule to deny or to ask: other names
     /// of the program, a program without its folder, and the script of a package without `run`.
     pub(super) fn spellings(&self) -> Vec<Self> {
+        // Behind `>` stands a program that is the first one with other defaults.
         const PAIRS: &str = "\
-            ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 pip=pip3 \
-            node=nodejs docker-compose=docker+compose rm=grm cp=gcp sed=gsed awk=gawk find=gfind \
-            xargs=gxargs tar=gtar make=gmake node=tsx node=ts-node";
+            ssh=autossh ssh>scp ssh>sftp sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx \
+            python=python3 pip=pip3 pip>uv+pip pip+install>pipenv+install npx=npm+exec npx=npm+x \
+            bunx=bun+x uvx=uv+tool+run node=nodejs docker-compose=docker+compose rm=grm cp=gcp \
+            sed=gsed awk=gawk awk=mawk awk=nawk find=gfind xargs=gxargs tar=gtar make=gmake \
+            node=tsx node=ts-node vim=vi vim>view nc=netcat gcc=cc g++=c++ mvn=mvnw gradle=gradlew \
+            docker+rmi=docker+image+rm grep>egrep grep>fgrep grep>zgrep gzip>gunzip gzip>zcat \
+            xz>unxz xz>xzcat bzip2>bunzip2 bzip2>bzcat zstd>unzstd zstd>zstdcat pytest=py.test \
+            sh>dash sh>ash bash>rbash vim>rvim vim>gvim vim>vimdiff vim>ex emacs>emacsclient \
+            make>gnumake git>hub kubectl=oc kubectl>k terraform=tofu terraform>terragrunt \
+            shutdown=reboot shutdown=poweroff shutdown=halt";
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let mut spellings = vec![self.clone()];
         let mut add = |names: &str, operands: &[String]| {
             let words = names.split('+').chain(operands.iter().map(String::as_str));
             spellings.push(self.with_words(words.map(PatternWord::new).collect()));
         };
-        let pairs = PAIRS
-            .split_whitespace()
-            .filter_map(|pair| pair.split_once('='));
-        for (from, to) in pairs.flat_map(|(name, other)| [(name, other), (other, name)]) {
+        let pairs = PAIRS.split_whitespace().filter_map(|pair| {
+            let (name, other) = pair.split_once(['=', '>'])?;
+            let back = pair.contains('=').then_some((other, name));
+            Some([Some((name, other)), back])
+        });
+        for (from, to) in pairs.flatten().flatten() {
             let count = from.split('+').count();
             if texts.len() >= count && from.split('+').eq(texts[..count].iter()) {
                 add(to, &texts[count..]);
@@ -63,9 +73,9 @@ impl CommandPattern {
                 || text.starts_with('-') && !is_flag(&text)
                 || same(&format!("*{program}*"), last(&text))
         };
-        // `git-lfs` is a part of git.
+        // `git-lfs` is a part of git, `git.exe` and `vim.basic` are the programs.
         let own_name = command.program().unwrap_or_default().to_lowercase();
-        let own_name = own_name.split('-').next().unwrap_or_default();
+        let own_name = own_name.split(['-', '.']).next().unwrap_or_default();
         !is_named && same(program, own_name) || command.argv.iter().skip(1).any(may_name_program)
     }
 
@@ -79,14 +89,19 @@ impl CommandPattern {
         let own = command.subcommand.as_ref()?;
         let (program, words) = texts.split_first()?;
         let name = command.program()?;
-        if *program != name.to_lowercase() {
+        let name = name.to_lowercase();
+        // `docker-compose rm` is `docker compose rm`, and `docker container rm` is `docker rm`.
+        let is_compose = name == "docker-compose" && program == "docker";
+        let group = is_compose.then(|| "compose".to_owned());
+        let own_words: Vec<String> = group.into_iter().chain(own.words.iter().cloned()).collect();
+        let name = if is_compose { "docker" } else { &*name };
+        if program != name {
             return None;
         }
-        // `docker container rm` is `docker rm`.
-        let (words, own_words) = (without_group(words), without_group(&own.words));
+        let (words, own_words) = (without_group(words), without_group(&own_words));
         let mut pairs = words.iter().zip(own_words);
         let shared = pairs.position(|(word, own)| word != own)?;
-        if shared > 0 && !is_group(&own_words[0]) && !is_group(&name) {
+        if shared > 0 && !is_group(&own_words[0]) && !is_group(name) {
             return None;
         }
         let word = &words[shared];
@@ -99,9 +114,18 @@ impl CommandPattern {
                 && word != "release"
         };
         // A rule about an option is about commands with this option, or another spelling of it.
-        let has = |option: &String| may_have_flag(&name, &own.options, option);
+        let prunes = own
+            .options
+            .iter()
+            .any(|option| option.starts_with("--prune-"));
+        let has = |option: &String| {
+            let is_deletion = matches!(&**option, "-d" | "-D" | "--delete");
+            is_deletion && prunes
+                || option == "--hard" && restores_all(&own.words)
+                || may_have_flag(name, &own.options, option)
+        };
         let has_options = options.iter().all(has);
-        let is_known = known(&name, own_words, &own.options, shared).is_some_and(|known| {
+        let is_known = known(name, own_words, &own.options, shared).is_some_and(|known| {
             let is_other = known.is_alone() || !own.options.iter().any(spells);
             is_other && (!has_options || !known.may_do(words))
         });
@@ -137,6 +161,7 @@ impl CommandPattern {
     pub(super) fn covers(&self, argv: &[Word], known: usize) -> bool {
         let spelled = self.spelled();
         let mut follows_option = false;
+        let mut follows_verb = false;
         let mut is_package = spelled > 1;
         for word in &argv[spelled.max(known).min(argv.len())..] {
             let prefix = word.literal_prefix();
@@ -169,6 +194,7 @@ impl CommandPattern {
                 || text.starts_with(['+', '@'])
                 || text.starts_with("ext::")
                 || is_script_address(&text)
+                || follows_verb && text.contains("://")
                 || text.contains(|c: char| "()<>;&|$`\"'{}\\! \n".contains(c))
                 || !is_package && text.split_whitespace().any(may_start)
                 || text
@@ -183,6 +209,8 @@ impl CommandPattern {
                 return false;
             }
             is_package |= matches!(&*text, "install" | "help");
+            // What a program does first with an address is its purpose, as in `http GET`.
+            follows_verb |= !is_number && text.chars().any(|c| c.is_ascii_lowercase());
             follows_option = false;
         }
         true
@@ -193,6 +221,17 @@ impl CommandPattern {
 fn literal_prefix(word: &PatternWord) -> String {
     let tokens = word.tokens().unwrap_or_default();
     tokens.iter().map_while(character).collect()
+}
+
+/// Returns `true` if the words of a subcommand of git restore all files, as `reset --hard` does.
+fn restores_all(words: &[String]) -> bool {
+    let restores = words
+        .first()
+        .is_some_and(|word| matches!(&**word, "checkout" | "restore"));
+    restores
+        && words
+            .iter()
+            .any(|word| matches!(&**word, "." | "./" | ":/" | "*"))
 }
 
 /// Returns the words of a subcommand without a group that docker also leaves out.

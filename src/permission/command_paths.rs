@@ -98,8 +98,8 @@ impl CommandPaths {
     /// Returns the paths that a program copies, moves, links or unpacks to, at this moment.
     pub(super) fn targets<'a>(
         &'a self,
-        context: &'a PathContext,
-        disk: &'a Disk,
+        context: &PathContext,
+        disk: &Disk,
     ) -> impl Iterator<Item = &'a PathWord> {
         self.paths.iter().filter_map(move |(path_use, path_word)| {
             let is_target = match path_use {
@@ -155,13 +155,13 @@ impl CommandPaths {
         }
     }
 
-    /// Returns the folders with this use, and the folders that the command changes to, or makes
-    /// links to, if `matters`.
-    fn with_changes(&self, wanted_use: Use, matters: bool) -> impl Iterator<Item = &PathWord> {
+    /// Returns the folders with one of these uses, and the folders that the command changes to, or
+    /// makes links to, if `matters`.
+    fn with_changes(&self, uses: &[Use], matters: bool) -> impl Iterator<Item = &PathWord> {
         let is_other = move |path_use| matters && matches!(path_use, Use::Directory | Use::Linked);
         self.paths
             .iter()
-            .filter(move |(path_use, _)| *path_use == wanted_use || is_other(*path_use))
+            .filter(move |(path_use, _)| uses.contains(path_use) || is_other(*path_use))
             .map(|(_, path_word)| path_word)
     }
 
@@ -172,20 +172,12 @@ impl CommandPaths {
 
     /// Returns the folders that a program works on as on its project.
     pub(super) fn projects(&self) -> impl Iterator<Item = &PathWord> {
-        self.with_changes(Use::Project, self.has_project)
+        self.with_changes(&[Use::Project, Use::Source], self.has_project)
     }
 
     /// Returns the folders where git may work.
     pub(super) fn repositories(&self) -> impl Iterator<Item = &PathWord> {
-        self.with_changes(Use::Repository, self.runs_git)
-    }
-
-    /// Returns the paths that a word may be that a program makes.
-    pub(super) fn made_path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
-        let folders = self.work_folders.iter();
-        let folders: Vec<Word> = folders.map(|folder| folder.word.clone()).collect();
-        PathOf::of_word(&path_word.word, context, &folders)
-            .with_link_targets(&path_word.link_targets)
+        self.with_changes(&[Use::Repository], self.runs_git)
     }
 
     /// Returns the paths that a word may be. They are computed on demand, because all of them

@@ -1,5 +1,7 @@
 //! The order in which rules, grants and modes decide.
 
+use std::collections::HashSet;
+
 use crate::tool::{PermissionMode, plan_mode_refusal};
 use crate::util::path::short_path;
 use crate::util::text::truncate;
@@ -15,7 +17,7 @@ use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
 use super::rule::{Behavior, Rule, RuleKind};
-use super::shell::{Analysis, SimpleCommand, Use, Weight};
+use super::shell::{Analysis, SimpleCommand, Use, Weight, Word};
 
 /// The maximum length of a tool's name in a reason, in characters.
 const MAX_NAME: usize = 64;
@@ -59,11 +61,10 @@ impl Policy<'_> {
         possible_match: &mut Option<&'s Rule>,
     ) -> Option<&'s Rule> {
         for rule in self.of(behavior) {
-            let matcher = self.matcher(rule, call);
-            match matcher.catches() {
+            match self.matcher(rule, call).matches() {
                 Match::Yes => return Some(rule),
-                Match::No if !matcher.may_catch() => {}
-                Match::No | Match::Maybe => *possible_match = possible_match.or(Some(rule)),
+                Match::Maybe => *possible_match = possible_match.or(Some(rule)),
+                Match::No => {}
             }
         }
 
@@ -238,32 +239,58 @@ impl Policy<'_> {
 
     /// Returns the first word of a command that names a protected path and may change it.
     fn protected_word(&self, paths: &CommandPaths) -> Option<String> {
-        let protects = |path: PathOf| self.protected_paths.contain_or_are(&path);
+        let path_word = self
+            .protected_write(paths)
+            .or_else(|| self.protected_target(paths))
+            .or_else(|| self.protected_tree(paths))
+            .or_else(|| self.link_around(paths))
+            .or_else(|| self.protected_change(paths))
+            .or_else(|| self.protected_work_folder(paths));
+        path_word.map(|path_word| path_word.word.to_string())
+    }
+
+    /// Returns a protected path that a redirection or an option writes.
+    fn protected_write<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
         let mut written_paths = paths.used(&[Use::Write]);
-        let written_path = written_paths.find(|word| protects(paths.path_of(word, self.context)));
-        let mut made_paths = paths.used(&[Use::Made]);
-        let made_path = made_paths.find(|word| protects(paths.made_path_of(word, self.context)));
+        written_paths.find(|word| {
+            let path = paths.path_of(word, self.context);
+            self.protected_paths.contain_or_are(&path)
+        })
+    }
+
+    /// Returns a protected path that a program copies, moves, links or unpacks to, or a folder that
+    /// is one.
+    fn protected_target<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
         let trees = paths.trees(true).map(|(_, word)| word);
-        let has_own_path = |word: &&PathWord| {
+        let targets = paths.targets(self.context, self.disk);
+        let mut targets = targets.chain(trees);
+        targets.find(|word| {
+            let path = paths.path_of(word, self.context).known();
+            word.is_made
+                || self.protected_paths.contain_or_are(&path)
+                || self.protected_paths.contain_made(&path)
+        })
+    }
+
+    /// Returns a folder that is changed with all that is in it, a path of the program among it.
+    fn protected_tree<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
+        let mut trees = paths.trees(true).map(|(_, word)| word);
+        trees.find(|word| {
             let path = paths.path_of(word, self.context);
             self.protected_paths.has_own_path_in(&path)
-        };
-        let tree = paths.trees(true).map(|(_, word)| word).find(has_own_path);
-        let mut targets = paths.targets(self.context, self.disk).chain(trees);
-        let target = targets.find(|word| {
-            let path = paths.path_of(word, self.context).known();
-            let protected_paths = &self.protected_paths;
-            word.is_made
-                || protected_paths.contain_or_are(&path)
-                || protected_paths.contain_made(&path)
-        });
-        let folder = paths.work_folders.iter().find(|word| {
-            let path = paths.path_of(word, self.context).known();
-            self.protected_paths.contain(&path)
-        });
-        // A link to a folder around the workspace leads to all protected paths.
+        })
+    }
+
+    /// Returns a folder around the workspace that a link is made to: it leads to all protected
+    /// paths.
+    fn link_around<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
         let mut links = paths.used(&[Use::Linked]);
-        let link = links.find(|word| paths.path_of(word, self.context).has_within(self.context));
+        links.find(|word| paths.path_of(word, self.context).has_within(self.context))
+    }
+
+    /// Returns a protected path among the files that programs change.
+    fn protected_change<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
+        let trees: HashSet<&Word> = paths.trees(true).map(|(_, tree)| &tree.word).collect();
         let words = paths.words.iter();
         let mut words = words.filter(|(_, word_use)| word_use.is_changed);
         let changed_path = words.find(|(path_word, word_use)| {
@@ -273,21 +300,23 @@ impl Policy<'_> {
             }
 
             let own_word = &path_word.word;
-            let is_cut = paths.trees(true).any(|(_, tree)| tree.word == *own_word);
+            // All that is in this folder may be changed, but the folder itself remains.
             let is_here = own_word.literal().is_some_and(|text| text == ".");
+            let is_cut = trees.contains(own_word) && !is_here;
+            // A name that the command makes may be any name.
             word_use.is_written && path_word.is_made
-                || is_cut && !is_here && path.has_within(self.context)
+                || is_cut && path.has_within(self.context)
                 || self.protected_paths.contain_or_are(&path)
         });
-        let changed_path = changed_path.map(|(path_word, _)| path_word);
-        let path_word = written_path
-            .or(made_path)
-            .or(target)
-            .or(tree)
-            .or(link)
-            .or(changed_path)
-            .or(folder);
-        path_word.map(|path_word| path_word.word.to_string())
+        changed_path.map(|(path_word, _)| path_word)
+    }
+
+    /// Returns a protected folder that the command changes to, in which a program may write.
+    fn protected_work_folder<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
+        paths.work_folders.iter().find(|word| {
+            let path = paths.path_of(word, self.context).known();
+            self.protected_paths.contain(&path)
+        })
     }
 
     /// Returns the decision of the rules that cover everything the call does, or what they leave
@@ -334,7 +363,7 @@ impl Policy<'_> {
         let mut last = None;
         for simple_command in analysis.covered() {
             let Some(rule) = self.allows_simple(call, simple_command, analysis) else {
-                if is_harmless(simple_command, analysis) {
+                if self.is_harmless(command, simple_command) {
                     continue;
                 }
                 return Err(Some(format!("no rule allows `{simple_command}`")));
@@ -364,6 +393,11 @@ impl Policy<'_> {
             return Err(Some(format!("no rule allows working in {}", folder.word)));
         }
 
+        let mut addresses = command.paths.used(&[Use::Address]);
+        if let Some(address) = addresses.find(|address| !self.allows_word(call, command, address)) {
+            return Err(Some(format!("no rule allows {}", address.word)));
+        }
+
         let has_written = command.paths.used(&[Use::Write]).next().is_some();
         let written_uses = [Use::Write, Use::Linked];
         let written_uses = &written_uses[..1 + usize::from(has_written)];
@@ -375,10 +409,16 @@ impl Policy<'_> {
         last.ok_or(None)
     }
 
-    /// Returns `true` if the folder is the workspace's, or if each command that names it is allowed
-    /// by a rule that spells it out.
+    /// Returns `true` if the folder is the workspace's, or if a rule spells it out.
     fn allows_folder(&self, call: &CallAccesses<'_>, command: &Command, folder: &PathWord) -> bool {
-        let path = folder.word.to_string();
+        folder.is_discarded()
+            || self.is_inside(command, folder)
+            || self.allows_word(call, command, folder)
+    }
+
+    /// Returns `true` if each command that has the word is allowed by a rule that spells it out.
+    fn allows_word(&self, call: &CallAccesses<'_>, command: &Command, word: &PathWord) -> bool {
+        let path = word.word.to_string();
         let spells = |command: &SimpleCommand| {
             let mut rules = self.allowing(call).filter(|rule| rule.spells(&path));
             rules.any(|rule| self.matcher(rule, call).allows_command(command))
@@ -388,9 +428,7 @@ impl Policy<'_> {
             words.any(|word| word.to_string().ends_with(&path))
         };
         let analysis = &command.analysis;
-        folder.is_discarded()
-            || self.is_inside(command, folder)
-            || analysis.commands.iter().any(spells) && analysis.covered().filter(names).all(spells)
+        analysis.commands.iter().any(spells) && analysis.covered().filter(names).all(spells)
     }
 
     fn allows_simple(
@@ -405,6 +443,23 @@ impl Policy<'_> {
         }
         self.allowing(call)
             .find(|rule| self.matcher(rule, call).allows_command(command))
+    }
+
+    /// Returns `true` if the command only sets upper-case variables, or shows a file of the
+    /// workspace, and nothing of the whole is unclear.
+    fn is_harmless(&self, whole: &Command, command: &SimpleCommand) -> bool {
+        if command.argv.len() == 1 && (command.is("break") || command.is("continue")) {
+            return true;
+        }
+        let is_upper = |name: &String| name.starts_with(|c: char| c.is_ascii_uppercase());
+        let is_inside = |file: &Word| {
+            let path = whole.paths.path_of_word(file, self.context);
+            path.is_within(self.context)
+        };
+        command.argv.is_empty()
+            && whole.analysis.opaque.is_empty()
+            && command.assignments.iter().all(is_upper)
+            && command.input_file.iter().all(is_inside)
     }
 
     fn allows_written(
@@ -465,16 +520,4 @@ impl Policy<'_> {
                 CallAccess::Command(_) | CallAccess::Url(_) | CallAccess::Agent(_) => false,
             })
     }
-}
-
-/// Returns `true` if the command only sets upper-case variables, and nothing of the whole is
-/// unclear.
-fn is_harmless(command: &SimpleCommand, analysis: &Analysis) -> bool {
-    if command.argv.len() == 1 && (command.is("break") || command.is("continue")) {
-        return true;
-    }
-    let is_upper = |name: &String| name.starts_with(|c: char| c.is_ascii_uppercase());
-    command.argv.is_empty()
-        && analysis.opaque.is_empty()
-        && command.assignments.iter().all(is_upper)
 }

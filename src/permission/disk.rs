@@ -42,7 +42,7 @@ pub(super) enum Listing {
     /// There is no such folder.
     Missing,
     /// It cannot be opened.
-    KnownFiles,
+    Closed,
     /// It has more entries than are read, or the decision has read too many.
     Unknown,
     Entries(Vec<DiskEntry>),
@@ -137,7 +137,7 @@ impl Disk {
         let directory = match fs::read_dir(path) {
             Ok(directory) => directory,
             Err(error) if is_missing(&error) => return Listing::Missing,
-            Err(_) => return Listing::KnownFiles,
+            Err(_) => return Listing::Closed,
         };
         let mut entries = Vec::new();
         for entry in directory {
@@ -184,7 +184,7 @@ impl Disk {
                 let listing = self.list(folder);
                 let entries = match &*listing {
                     Listing::Missing => continue,
-                    Listing::KnownFiles | Listing::Unknown => return None,
+                    Listing::Closed | Listing::Unknown => return None,
                     Listing::Entries(entries) => entries,
                 };
                 for entry in entries {

@@ -8,6 +8,7 @@ use super::command_paths::CommandPaths;
 use super::glob::Match;
 use super::options::{WordsAndFlags, has_flag, may_have_flag};
 use super::paths::{PathContext, PathPattern};
+use super::pattern::{CommandPattern, PatternWord};
 use super::programs::{Complete, Form, subcommand_words, wraps};
 use super::shell::{SimpleCommand, Use, Word};
 
@@ -25,12 +26,45 @@ const KINDS: &str = "\
 pub(super) struct Place<'a> {
     pub(super) paths: &'a CommandPaths,
     pub(super) context: &'a PathContext,
+    /// True if the path of a rule may have been copied or moved to any other.
+    may_be_copied: bool,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// Creates the folders for comparisons of these commands with a pattern. A program before its
+    /// own may copy or move the path that it names.
+    pub(super) fn new(
+        paths: &'a CommandPaths,
+        context: &'a PathContext,
+        pattern: &CommandPattern,
+        commands: &[SimpleCommand],
+    ) -> Self {
+        let name_of = |path: &str| last(path.trim_end_matches('/')).to_owned();
+        let mut texts = pattern.words().iter().map(PatternWord::text);
+        let copies = texts.next().is_some_and(|program| is_copier(&program));
+        let names = texts.filter(|text| !copies && !text.starts_with('-'));
+        let names = names.map(|text| name_of(&text));
+        let names: Vec<String> = names
+            .filter(|name| name.contains(char::is_alphanumeric))
+            .collect();
+        let is_source = |word: &Word| {
+            let text = word.literal();
+            text.is_some_and(|text| names.contains(&name_of(&text)))
+        };
+        let may_be_copied = !names.is_empty() && commands.iter().flat_map(sources).any(is_source);
+        Self {
+            paths,
+            context,
+            may_be_copied,
+        }
+    }
+
     /// Returns `true` if the path of a word may be the path of a rule, lie in it or above it. What
     /// lies in a folder around the workspace does not count.
     fn may_meet(&self, rule_word: &str, word: &Word) -> bool {
+        if self.may_be_copied {
+            return true;
+        }
         if let Some(meets) = self.meets_plainly(rule_word, word) {
             return meets;
         }
@@ -93,9 +127,7 @@ impl FormWords<'_> {
         } = *self;
         let rule_words: Vec<Word> = rule.iter().map(Word::from_text).collect();
         let mut rule_own = subcommand_words(name, &rule_words);
-        if self.command.is_about_itself()
-            || !may_share_subcommand(name, (rule, &rule_own), (argv, own))
-        {
+        if self.command.is_about_itself() || !may_share_subcommand((rule, &rule_own), (argv, own)) {
             return false;
         }
         if self.command.is_unmodeled() {
@@ -314,6 +346,17 @@ impl FormWords<'_> {
             || paths.any(|word| self.place.may_meet(rule_word, word))
     }
 
+    /// Returns `true` if a word may name the file of a rule, which may be in another folder.
+    pub(super) fn names_file(&self, file: &str) -> bool {
+        let file = last(file).to_lowercase();
+        let mut words = self.argv[1..].iter();
+        words.any(|word| {
+            plain(word)
+                .split(['/', ':', '='])
+                .any(|name| same(&file, name))
+        })
+    }
+
     /// Returns `true` if a shell or an interpreter may run the file of a rule, which it may name
     /// with another folder or ending, or as a module.
     pub(super) fn may_run(&self, file: &str) -> bool {
@@ -335,6 +378,31 @@ impl FormWords<'_> {
         };
         let mut words = self.argv[1..].iter().chain(&self.command.input_file);
         !self.command.is_about_itself() && words.any(may_be)
+    }
+}
+
+/// Returns `true` if the program copies, moves or links its operands to the last of them.
+fn is_copier(name: &str) -> bool {
+    matches!(name, "cp" | "gcp" | "mv" | "ln" | "install" | "rsync")
+}
+
+/// Returns the words that a program copies, moves or links from; all if an option may name the
+/// folder that it does that to.
+fn sources(command: &SimpleCommand) -> &[Word] {
+    let is_own = command.program().is_some_and(|name| is_copier(&name));
+    let Some((_, words)) = command.argv.split_first().filter(|_| is_own) else {
+        return &[];
+    };
+    let names_target = |word: &Word| {
+        let text = word.literal_prefix();
+        let is_short = !text.starts_with("--") && text.contains('t');
+        text.starts_with('-') && (is_short || text.starts_with("--t"))
+    };
+    let count = words.len().saturating_sub(1);
+    if words.iter().any(names_target) {
+        words
+    } else {
+        &words[..count]
     }
 }
 

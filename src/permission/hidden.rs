@@ -1,17 +1,45 @@
 //! Commands that may hide what a rule to deny or to ask is about.
 
-use std::cell::LazyCell;
-use std::ops::Deref;
+use std::cell::{LazyCell, OnceCell, RefCell};
+use std::collections::HashMap;
 
+use super::beneath::Beneath;
 use super::call_accesses::{CallAccesses, Command};
 use super::decide::Policy;
 use super::explanation::Explanation;
 use super::matching::governs_writes;
+use super::paths::PathOf;
 use super::pattern::{CommandPattern, PatternWord};
 use super::programs::{KnownFiles, wraps};
 use super::repository::is_own;
 use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Analysis, Reason, SHELLS, SimpleCommand, Use, Weight};
+
+/// A rule to deny or to ask, and what is known of it for all commands of a call.
+struct Restriction<'s> {
+    rule: &'s Rule,
+    /// For a rule about commands, its spellings.
+    patterns: Vec<CommandPattern>,
+    /// True if it is about files elsewhere than in the folders where commands work.
+    is_elsewhere: OnceCell<bool>,
+    /// True for the lists of files, shown and changed, with one that it may be about.
+    listed_files: RefCell<HashMap<[&'static str; 2], bool>>,
+}
+
+impl<'s> Restriction<'s> {
+    fn new(rule: &'s Rule) -> Self {
+        let patterns = match &rule.kind {
+            RuleKind::Command(pattern) => pattern.spellings(),
+            _ => Vec::new(),
+        };
+        Self {
+            rule,
+            patterns,
+            is_elsewhere: OnceCell::new(),
+            listed_files: RefCell::default(),
+        }
+    }
+}
 
 impl Policy<'_> {
     /// Returns the question about a command that may hide what one of the rules is about.
@@ -55,30 +83,23 @@ impl Policy<'_> {
         analysis: &Analysis,
         rules: &[&'s Rule],
     ) -> Option<(&'s Rule, String)> {
-        let patterns = rules.iter().map(|rule| match &rule.kind {
-            RuleKind::Command(pattern) => (*rule, pattern.spellings()),
-            _ => (*rule, Vec::new()),
-        });
-        let patterns: Vec<_> = patterns.collect();
-        // In a folder outside of the workspace, the project is another one.
-        let leaves_workspace = LazyCell::new(|| {
-            call.commands().any(|command| {
-                let mut folders = command.paths.used(&[Use::Directory]);
-                folders.any(|folder| !self.is_inside(command, folder))
-            })
-        });
+        let restrictions: Vec<_> = rules.iter().map(|rule| Restriction::new(rule)).collect();
+        let projects = LazyCell::new(|| self.other_projects(call));
         let mut commands = analysis.commands.iter();
         commands.find_map(|command| {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             let named = runner.unwrap_or(command);
-            let files = LazyCell::new(|| files_of(command, &leaves_workspace));
-            let is_open = |(rule, patterns): &&(&Rule, Vec<CommandPattern>)| match &patterns[..] {
+            let files = LazyCell::new(|| files_of(command));
+            let is_open = |restriction: &&Restriction<'_>| match &restriction.patterns[..] {
                 [pattern, ..]
                     if pattern.may_be_about_alike(command) && !self.is_named(call, named, 2) =>
                 {
                     true
                 }
-                [] => !self.names_files(*files, rule) && !self.is_named(call, named, 1),
+                [] => {
+                    !self.names_files(*files, restriction, &projects)
+                        && !self.is_named(call, named, 1)
+                }
                 patterns if command.is_unmodeled() => {
                     let is_named = self.is_named(call, named, 1);
                     let mut patterns = patterns.iter();
@@ -90,29 +111,68 @@ impl Policy<'_> {
                     count.is_some_and(|count| !self.is_named(call, named, count))
                 }
             };
-            let (rule, _) = patterns.iter().find(is_open)?;
+            let rule = restrictions.iter().find(is_open)?.rule;
             let reason = if command.is_unmodeled() {
                 "is not modeled"
             } else {
                 "may do more than its words name"
             };
-            Some((*rule, format!("`{command}` {reason}")))
+            Some((rule, format!("`{command}` {reason}")))
         })
     }
 
     /// Returns `true` if a command works with no file that a rule may be about but those that its
     /// words name, or reads what it builds.
-    fn names_files(&self, files: Option<KnownFiles>, rule: &Rule) -> bool {
+    fn names_files(
+        &self,
+        files: Option<KnownFiles>,
+        restriction: &Restriction<'_>,
+        projects: &LazyCell<Vec<PathOf>, impl FnOnce() -> Vec<PathOf>>,
+    ) -> bool {
+        let Restriction { rule, .. } = restriction;
+        let RuleKind::Path(pattern) = &rule.kind else {
+            return files.is_some_and(|files| files.is_inside || names_all(files, rule));
+        };
         let Some(files) = files else {
             return false;
         };
-        let is_elsewhere = match &rule.kind {
-            RuleKind::Path(pattern) => !pattern.may_lie_in_project(self.context),
-            _ => true,
+        let mut listed_files = restriction.listed_files.borrow_mut();
+        let is_listed = || {
+            let uses = [
+                (rule.name.matches("Read"), files.shown),
+                (governs_writes(rule), files.changed),
+            ];
+            let uses = uses.iter().filter(|(is_governed, _)| *is_governed);
+            let mut names = uses.flat_map(|(_, list)| list.split(','));
+            names.any(|name| !name.is_empty() && pattern.may_be_of(name, self.context))
         };
-        files.is_inside && is_elsewhere
-            || (files.names_reads || !rule.name.matches("Read"))
-                && (files.names_writes || !governs_writes(rule))
+        if *listed_files
+            .entry([files.shown, files.changed])
+            .or_insert_with(is_listed)
+        {
+            return false;
+        }
+        let is_elsewhere = || {
+            let may_lie_in =
+                |project| pattern.beneath(project, self.context, false) != Beneath::Impossible;
+            !pattern.may_lie_in_project(self.context) && !projects.iter().any(may_lie_in)
+        };
+        names_all(files, rule)
+            || files.is_inside && *restriction.is_elsewhere.get_or_init(is_elsewhere)
+    }
+
+    /// Returns the folders of projects outside of the workspace that words of commands lead to, or
+    /// that commands change to.
+    fn other_projects(&self, call: &CallAccesses<'_>) -> Vec<PathOf> {
+        let projects = call.commands().flat_map(|command| {
+            let paths = command.paths.used(&[Use::Directory, Use::Project]);
+            paths.filter_map(|path| {
+                let path = command.paths.path_at_run(path, self.context);
+                let is_outside = !path.is_within(self.context);
+                is_outside.then(|| path.project_folders(self.context))
+            })
+        });
+        projects.collect()
     }
 
     /// Returns `true` if a rule to allow that is about some commands, and names them by at least
@@ -144,14 +204,20 @@ impl Policy<'_> {
     }
 }
 
-/// Returns `true` if the reason is that a program such as `docker exec` runs in a container what is
-/// not known, and the rule is about this program, which the command names itself.
+/// Returns `true` if the reason is that a program such as `docker exec` runs elsewhere what is not
+/// known, and the rule is about this program, which the command names itself, or about files of
+/// this machine.
 fn is_about_runner(reason: &Reason, rule: &Rule) -> bool {
-    let (Reason::Exec(name), RuleKind::Command(pattern)) = (reason, &rule.kind) else {
+    let Reason::Exec(name) = reason else {
         return false;
     };
-    let program = pattern.words().first().map(PatternWord::text);
-    program.as_ref() == Some(name)
+    match &rule.kind {
+        RuleKind::Command(pattern) => {
+            let program = pattern.words().first().map(PatternWord::text);
+            program.as_ref() == Some(name)
+        }
+        _ => matches!(&**name, "ssh" | "mosh" | "kubectl" | "oc"),
+    }
 }
 
 /// Returns `true` if hiding a command could get round the rule.
@@ -165,24 +231,24 @@ fn restricts_commands(rule: &Rule) -> bool {
     }
 }
 
+/// Returns `true` if the words of a command name all files that it uses in the way that the rule is
+/// about.
+fn names_all(files: KnownFiles, rule: &Rule) -> bool {
+    (files.names_reads || !rule.name.matches("Read"))
+        && (files.names_writes || !governs_writes(rule))
+}
+
 /// Returns what is known of the files of a command; `None` if it may work with any. What others run
 /// is looked at by itself.
-fn files_of(
-    command: &SimpleCommand,
-    leaves_workspace: &impl Deref<Target = bool>,
-) -> Option<KnownFiles> {
+fn files_of(command: &SimpleCommand) -> Option<KnownFiles> {
     let name = command.program().unwrap_or_default();
     let is_judged = command.guessed
         || command.argv.is_empty()
         || command.is_about_itself()
         || SHELLS.contains(&&*name)
-        || wraps(&name);
+        || wraps(&name) && command.argv.len() > 1;
     if is_judged && !command.is_unmodeled() {
         return Some(KnownFiles::ALL_NAMED);
     }
-    let files = command.known_files()?;
-    Some(KnownFiles {
-        is_inside: files.is_inside && !**leaves_workspace,
-        ..files
-    })
+    command.known_files()
 }

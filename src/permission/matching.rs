@@ -40,8 +40,17 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Matches a deny or ask rule against everything the call does, or may do.
-    pub(super) fn catches(self) -> Match {
+    /// Matches a deny or ask rule against everything the call does, or may do: `Maybe` if an
+    /// argument, or a command that is known in part, may be what the rule is about.
+    pub(super) fn matches(self) -> Match {
+        match self.certain_match() {
+            Match::No if self.may_match() => Match::Maybe,
+            certain_match => certain_match,
+        }
+    }
+
+    /// Matches a deny or ask rule against everything the call does as far as it is known.
+    pub(super) fn certain_match(self) -> Match {
         let by_name = self.names_tool();
         let Self { rule, call, .. } = self;
         match &rule.kind {
@@ -63,9 +72,9 @@ impl<'a> Matcher<'a> {
                 let catches = |command| patterns.iter().any(|pattern| pattern.catches(command));
                 (pattern.is_any() || commands.any(catches)).into()
             }
-            RuleKind::Path(pattern) => self.catches_path(pattern),
-            RuleKind::Url(pattern) => self.catches_url(pattern),
-            RuleKind::Named(pattern) => self.catches_name(pattern),
+            RuleKind::Path(pattern) => self.path_match(pattern),
+            RuleKind::Url(pattern) => self.url_match(pattern),
+            RuleKind::Named(pattern) => self.name_match(pattern),
             RuleKind::Argument(argument, value) if by_name => match call.args.get(argument) {
                 Some(given) => may_fit(value, given).into(),
                 // A rule to ask is about the value; without one there may be a default.
@@ -78,7 +87,7 @@ impl<'a> Matcher<'a> {
 
     /// Returns `true` if the call may be what a deny or ask rule is about: a command of it, or a
     /// text among its arguments, which may be a path, an address or a command.
-    pub(super) fn may_catch(self) -> bool {
+    fn may_match(self) -> bool {
         let Self { rule, context, .. } = self;
         let mut accesses = self.call.possible.iter();
         match &rule.kind {
@@ -89,11 +98,12 @@ impl<'a> Matcher<'a> {
                 }
                 let patterns = pattern.spellings();
                 let may_be = |command: &Command| {
-                    let paths = &command.paths;
-                    let place = Place { paths, context };
-                    let pairs = command.analysis.commands.iter();
-                    let mut pairs = pairs.flat_map(|c| patterns.iter().map(move |p| (p, c)));
-                    pairs.any(|(pattern, command)| pattern.may_be_about(command, &place))
+                    patterns.iter().any(|pattern| {
+                        let commands = &command.analysis.commands;
+                        let place = Place::new(&command.paths, context, pattern, commands);
+                        let mut commands = commands.iter();
+                        commands.any(|command| pattern.may_be_about(command, &place))
+                    })
                 };
                 let catches = |command: &Command| {
                     let mut commands = command.analysis.commands.iter();
@@ -128,7 +138,7 @@ impl<'a> Matcher<'a> {
 
     /// Matches the pattern against the agents that the call starts; without one, against the name
     /// among the arguments.
-    fn catches_name(self, pattern: &CommandPattern) -> Match {
+    fn name_match(self, pattern: &CommandPattern) -> Match {
         let mut agents = self.call.agents().peekable();
         if agents.peek().is_some() {
             let governs = self.names_tool() || governs_agents(self.rule);
@@ -144,7 +154,7 @@ impl<'a> Matcher<'a> {
         is_match.into()
     }
 
-    fn catches_path(self, pattern: &PathPattern) -> Match {
+    fn path_match(self, pattern: &PathPattern) -> Match {
         let by_name = self.names_tool();
         let covers_reads = self.rule.name.matches("Read");
         let covers_writes = governs_writes(self.rule);
@@ -185,7 +195,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    fn catches_url(self, pattern: &UrlPattern) -> Match {
+    fn url_match(self, pattern: &UrlPattern) -> Match {
         let by_name = self.names_tool();
         let mut has_access = false;
         let mut best_match = Match::No;
@@ -224,9 +234,7 @@ impl<'a> Matcher<'a> {
             .iter()
             .filter(|(_, word_use)| word_use.is_changed);
         let targets = paths.targets(self.context, self.disk);
-        let written_paths = paths
-            .used(&[Use::Write, Use::Linked, Use::Made])
-            .chain(targets);
+        let written_paths = paths.used(&[Use::Write, Use::Linked]).chain(targets);
         let word_match = self.words_match(paths, written_paths, words, pattern);
         word_match.max(self.trees_match(paths, pattern, true, word_match))
     }
@@ -253,14 +261,6 @@ impl<'a> Matcher<'a> {
         cuts: bool,
         word_match: Match,
     ) -> Match {
-        let is_made = |path_word: &PathWord| {
-            let path = paths.path_of(path_word, self.context);
-            pattern.beneath(&path, self.context, false) == Beneath::Possible
-        };
-        if cuts && paths.used(&[Use::Made]).any(is_made) {
-            return Match::Maybe;
-        }
-
         let may_find = word_match == Match::No
             && paths.trees(cuts).any(|(tree, path_word)| {
                 let walk = Walk {

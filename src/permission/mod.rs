@@ -24,7 +24,9 @@
 //! one of its programs may write.
 //!
 //! Programs that build, test and deploy run what they find, so a rule covers them only with files
-//! and folders of the workspace, or with files and folders that the rule spells out.
+//! and folders of the workspace, or with files, folders and addresses that the rule spells out.
+//! `./gradlew` and `./mvnw` are such programs, and scripts like others if a program of the command
+//! may write, or if the command changes its folder.
 //!
 //! If a rule denies or asks about commands or files, neither `Bash` nor `bypassPermissions` covers
 //! a program that is not in the table, because what it starts, reads and writes is not known:
@@ -34,11 +36,21 @@
 //! Next to a rule about files, `Bash` and `bypassPermissions` cover only the commands of one list.
 //! The words of most of them name all files that they read and write, and are compared with the
 //! rule. Those that build, or change the work tree of git, read the project and write anywhere in
-//! it by purpose: they are covered if the rule is about files outside the workspace or below
-//! `.git/`, or about files that are read. Those that show what git has stored are covered next to a
-//! rule about files outside the workspace. All others ask, such as `git show` next to
-//! `deny:Read(.env)`, and `cargo build` next to `deny:Write(Cargo.toml)`. A narrow rule to allow
-//! answers the question for good: `allow:Bash(cargo:*)`.
+//! it by purpose: they are covered if the rule is about files below `.git/`, about files that are
+//! read, or about files outside the workspace. These are not covered if the folder that the command
+//! changes to, or a word such as `../lib/Cargo.toml`, leads to a project where they may lie. Those
+//! that show what git has stored are covered next to a rule about files outside the workspace. The
+//! list also names files that a command shows or changes though no word names them, such as
+//! `package.json` for `npm run` and `~/.m2/` for `mvn`: next to a rule about these it asks. All
+//! others ask, such as `git show` next to `deny:Read(.env)`, and `cargo build` next to
+//! `deny:Write(Cargo.toml)`. A narrow rule to allow answers the question for good, also where the
+//! rule denies: with `allow:Bash(cargo:*)`, `cargo install x` is allowed next to
+//! `deny:Write(~/.cargo/**)`, because no word of it names a file there.
+//!
+//! What `ssh` and `mosh` run on another machine, and `kubectl exec` in a container, is taken to use
+//! no file of this machine, so a rule about files does not concern it. A host is this machine if
+//! its name is a number, contains `localhost` or `loopback`, ends in `.local`, or is the name in
+//! `/etc/hostname`. An alias of it in the settings of `ssh` is not known.
 //!
 //! Next to a rule about a subcommand, such as `git fetch`, another subcommand is covered only if a
 //! list has it and states that it does not do the same work: `git status` is covered, `git pull` is

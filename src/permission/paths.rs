@@ -336,6 +336,21 @@ impl PathOf {
         self.is_known() && self.0.iter().all(|path| path.starts_with(&root))
     }
 
+    /// Returns the folders of projects that a path outside of the workspace may belong to: the one
+    /// that leads to it from what it shares with the workspace, or the one that it lies in.
+    pub(super) fn project_folders(mut self, context: &PathContext) -> Self {
+        let root = root(context);
+        self.0.retain(|path| !path.starts_with(&root));
+        for path in &mut self.0 {
+            let is_known = !path.contains(&Segment::Unknown);
+            let pairs = path.iter().zip(&root);
+            let shared = pairs.take_while(|(own, other)| is_known && own == other);
+            let count = shared.count() + usize::from(is_known);
+            path.truncate(count.min(path.len().saturating_sub(1)));
+        }
+        self
+    }
+
     /// Returns `true` if it may be the workspace, or a folder above it.
     pub(super) fn has_within(&self, context: &PathContext) -> bool {
         let root = root(context);

@@ -55,7 +55,7 @@ impl Readable {
                 Behavior::Allow => false,
                 Behavior::Deny => matcher.governs_reads(),
                 // A question about the call itself has already been answered.
-                Behavior::Ask => matcher.governs_reads() && matcher.catches() == Match::No,
+                Behavior::Ask => matcher.governs_reads() && matcher.certain_match() == Match::No,
             };
             withholds.then(|| pattern.compared(context))
         });

@@ -77,7 +77,7 @@ impl Walk<'_> {
         while let Some(folder) = folders.pop_front() {
             let listing = self.disk.list(&folder.path);
             let entries = match &*listing {
-                Listing::Missing | Listing::KnownFiles => continue,
+                Listing::Missing | Listing::Closed => continue,
                 Listing::Unknown => return true,
                 Listing::Entries(entries) => entries,
             };

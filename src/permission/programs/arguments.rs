@@ -11,6 +11,8 @@ pub(crate) struct Arguments<'a> {
     pub(crate) operands: Vec<&'a Word>,
     /// The indices of words that are options.
     pub(crate) options: Vec<usize>,
+    /// The texts of these words, without a value behind a letter.
+    pub(crate) names: Vec<String>,
     /// The index of the first operand, if the words from there on are a command.
     pub(crate) command: Option<usize>,
     /// The values of options, with their kinds.
@@ -78,6 +80,11 @@ impl<'a> Arguments<'a> {
                 break;
             }
 
+            if only_operands && prefix.starts_with('-') && !ends_at_script {
+                // It is for what the program starts.
+                arguments.names.push(format!("--{prefix}"));
+            }
+
             // What follows a script is read by that script.
             arguments.operands.push(word);
             only_operands |= ends_at_script && arguments.operands.len() > leading_hosts;
@@ -96,12 +103,16 @@ impl<'a> Arguments<'a> {
     ) -> usize {
         let (word, next) = (&argv[index], argv.get(index + 1));
         let is_long = prefix.starts_with("--") || program.has_one_dash;
-        let value_count = self.values.len();
+        let (value_count, attached_count) = (self.values.len(), self.attached.len());
         let takes_next = if is_long {
             self.long(program, word, prefix, next)
         } else {
             self.short(program, word, prefix, next)
         };
+        let attached = self.attached.get(attached_count);
+        let end = attached.map(Word::literal_prefix).unwrap_or_default();
+        let name = prefix.strip_suffix(&*end).unwrap_or(prefix);
+        self.names.push(name.to_owned());
         if takes_next && next.is_some_and(Word::may_split) {
             // The value may be several words.
             self.uncertain.push(index + 1);

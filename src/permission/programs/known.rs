@@ -15,57 +15,56 @@ const READERS: &str = "\
 const GROUPS: &str = "\
     compose container image volume network system builder buildx manifest context pr mr issue ci \
     repo release auth label gist workflow cache secret variable ruleset org project stash remote \
-    reflog worktree submodule bisect notes lfs rollout config dependency workspace state toolchain \
-    target component pip aws gcloud az";
+    reflog worktree submodule bisect notes lfs rollout config pkg dependency workspace state \
+    toolchain target component pip aws gcloud az";
 
 /// Rows of programs, with their subcommands that are known. Commas stand between subcommands that
 /// do the same or the like, `+` between two words, `-x` is an option that is given, `*` is any
 /// subcommand, `.` is the end of the command.
 ///
 /// What stands behind `!` is what other subcommands of the program do and these do as well; with
-/// `!*` it may be what any of them does. Files and folders outside the project that it changes, and
-/// files of git and npm, stand behind `>`. The first entry that fits decides.
+/// `!*` it may be what any of them does. Settings of git and npm that it changes stand behind `>`.
+/// The first entry that fits decides.
 const KNOWN: &str = "\
-cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata fmt+--check locate-project fmt add!install!i remove,rm update audit expand package!build!check fix!build!check!fmt install!*>~/.cargo
+cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata locate-project fmt add!install!i remove,rm update audit expand package!build!check fix!build!check!fmt install!build!b
 rustup|show update!*
 npm pnpm yarn|config+set,config+delete,config+edit!*>.npmrc,~/.npmrc config!*
-npm pnpm yarn bun|audit+--fix,audit+fix!* version!* test,t,tst run,run-script start stop audit why ping workspace restart!start!stop
-npm|dedupe!install!update!i prune!uninstall!remove!rm ci!install!i install+.,i+.!install!i!ci install,i,add,update,remove,uninstall,un,rm!ci
-yarn|
+npm pnpm|version+.
+npm pnpm yarn bun|audit+--fix,audit+fix!install!i!update!up!dedupe version+--ignore-scripts,pack+--ignore-scripts version!run!run-script!publish pack!run!run-script init!create!install!i test,t,tst run,run-script start stop audit why ping workspace restart!start!stop
+npm|pkg+get pkg+set,pkg+delete!* dedupe!install!update!i prune!uninstall!remove!rm ci!install!i install+.,i+.!install!i!ci install,i,add,update,remove,uninstall,un,rm!ci
 pnpm yarn bun|,install+.,i+.!install!i install,i,add,remove,rm,update,up,upgrade,un,uninstall build dev watch serve preview clean lint typecheck format check e2e coverage
-go|build!get!install!generate run!get!install!generate test!get!install!generate vet!get!install!generate env doc generate version fmt get!install!mod mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get mod+vendor!*
+go|build!get!install!generate run!build!get!install!generate test!get!install!generate vet!get!install!generate env doc generate version fmt get!install!mod mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get mod+vendor!*
 pipenv|install+.,sync!* install!*
-pip uv poetry pipenv pdm|install,sync,uninstall!*>/usr,~/.local freeze check pip+list pip+show pip+freeze lock!* version!* pip+install,pip+sync,pip+uninstall!*>/usr,~/.local add,remove!*
+pip uv poetry pipenv pdm|install,sync,uninstall!* freeze check pip+list pip+show pip+freeze download wheel lock!* version!* pip+install,pip+sync,pip+uninstall!* add,remove!*
 bundle|,install!* check
 composer|install!* validate,run,run-script,test!* require,update,remove!*
-mvn mvnw gradle gradlew dotnet dune zig|compile,test-compile,classes,jar,build,test,check,assemble,package,verify validate clean run,watch,bootRun,runtest setup query tasks dependencies dependency:tree help:evaluate install>~/.m2,/usr/local restore,deps.get!* format+--check-formatted fmt,format
-docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config compose+build!build!pull stop,compose+stop!kill!rm!down start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull tag pull,compose+pull compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune volume+create network+create rmi!remove!prune volume+rm!prune network+rm!prune rm,kill,compose+rm,compose+kill!* exec,compose+exec
+mvn mvnw gradle gradlew dotnet dune zig|compile,test-compile,classes,jar,build,test,check,assemble,package,verify validate clean run,watch,bootRun,runtest setup query tasks dependencies dependency:tree help:evaluate install restore,deps.get!* fmt,format
+docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config compose+build!build!pull stop!kill compose+stop!kill!stop start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull tag pull,compose+pull compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build compose+down!stop!rm!kill!remove!prune volume+create network+create rmi!remove volume+rm!prune network+rm!prune rm!remove!stop!kill!volume kill,compose+kill!stop!rm compose+rm!rm!stop!kill!remove!down prune!rm!rmi!remove!system login logout exec,compose+exec
 docker-compose|images top version config build!pull stop!kill!rm!down up,down,start,restart,pull,rm,kill!* exec
-kubectl oc|get top explain version port-forward api-resources api-versions cluster-info rollout+status rollout+history wait auth+can-i exec apply!create!patch!replace!edit!set!scale!label!annotate create!apply!replace!run!expose label,annotate!patch!apply!edit!replace delete,rollout+restart,rollout+undo,scale!*
+kubectl oc|get top explain version port-forward api-resources api-versions cluster-info rollout+status rollout+history wait auth+can-i config+current-context config+get-contexts config+view config+use-context!* exec apply+--prune!* apply!create!patch!replace!edit!set!scale!label!annotate create!apply!replace!run!expose label,annotate!patch!apply!edit!replace rollout+restart,rollout+undo!patch!apply!edit!replace delete,scale!*
 gh glab|auth+status+-t,auth+status+--show-token!* auth+login,auth+setup-git!*>~/.gitconfig repo+clone,repo+fork,repo+sync,run+download,release+download!* pr+checkout!co!sync!clone pr+checks run+list run+view run+watch pr+comment,issue+comment,mr+note pr+review!comment issue+create pr+create,mr+create!fork!push api,pr+edit,pr+close,pr+ready,issue+edit,issue+close!*
-terraform tofu|plan validate fmt+-check,fmt+--check graph output version show!output!state fmt init,get providers!get apply!*
+terraform tofu|plan validate graph output version show!output!state import,taint,untaint!state fmt init,get providers!get apply!*
 helm|lint template get history version
 apt apt-get|update install,remove,upgrade,full-upgrade,dist-upgrade,autoremove!*
 brew|update install!upgrade!reinstall!cleanup upgrade,uninstall!*
 systemctl|daemon-reload reset-failed is-active is-enabled is-failed list-units list-unit-files list-timers cat start,stop,restart,reload!*
-aws|s3+ls sts+get-caller-identity ec2+describe-instances lambda+list-functions ecs+list-clusters iam+list-users logs+tail s3+cp!*
+aws|s3+ls sts+get-caller-identity ec2+describe-instances lambda+list-functions ecs+list-clusters iam+list-users logs+tail s3+cp!sync!mv
 deno|check test,bench run,task fmt lint
 ruff|check format rule
 golangci-lint|run,linters fmt
 turbo nx|run,build,test,lint,affected
 playwright cypress|test,run
-tsc|*+--noEmit,*+--version *
-gcc g++ cc c++ clang clang++|*+-o,*+--version *
-javac|*
+tsc|*
+gcc g++ cc c++ clang clang++ javac|*
 java|*+-jar
 swiftlint|lint version
 dpkg|*+-l,*+-s,*+-L,*+-S
-make gmake ninja cmake ctest just task rake invoke|test check lint fmt format *
+make gmake ninja cmake ctest just task rake invoke|*
 pytest unittest jest vitest mocha ava tap phpunit pest rspec tox nox eslint prettier stylelint markdownlint cspell htmlhint yamllint ktlint phpcs rubocop standardrb cppcheck mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|*
 python python3 pypy node nodejs tsx ts-node gofmt goimports clang-format shfmt journalctl module.json.tool module.http.server module.venv apt-cache|*
 openssl|req x509 verify version dgst rand base64 enc genrsa rsa ec ecparam genpkey pkey pkcs12 s_client ciphers speed passwd
 docker podman nerdctl docker-compose kubectl oc npm pnpm yarn bun uv poetry pipenv pdm bundle hatch rye pixi conda|run,compose+run,exec,x,dlx,debug!pull!create!start!up!build!sync!lock!install!add
-git|gc!prune!repack verify-commit verify-tag show-branch format-patch archive sparse-checkout+list lfs+pull!fetch!checkout!pull merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--skip,am+--abort!* fetch!tag!branch am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,stage tag init!config clean reflog shortlog rev-parse rev-list name-rev ls-files ls-tree ls-remote merge-base cat-file count-objects check-ignore for-each-ref show-ref grep config bisect!checkout!switch!reset push!* commit!add rm!add mv!add!rm branch+--set-upstream-to,branch+--unset-upstream,branch+-u!tag!config branch!tag merge!commit cherry-pick!commit revert!commit rebase!commit!merge!checkout!switch switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!clean pull!commit!fetch!merge!rebase!reset!branch clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config!tag
+git|status+-v,status+-vv,status+--verbose!diff status gc!prune!repack verify-commit verify-tag show-branch format-patch archive sparse-checkout+list lfs+pull!fetch!checkout!pull merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--skip,am+--abort!* fetch!tag!branch!prune am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,stage tag init!config clean reflog shortlog rev-parse rev-list name-rev ls-files ls-tree ls-remote merge-base cat-file count-objects check-ignore for-each-ref show-ref grep config bisect!checkout!switch!reset push!* commit!add rm!add mv!add!rm branch+--set-upstream-to,branch+--unset-upstream,branch+-u!tag!config branch!tag merge!commit cherry-pick!commit revert!commit rebase!commit!merge!checkout!switch switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!clean pull+--no-ff,pull+--ff,pull+-r,pull+-ri,pull+-rv,pull+-rq,pull+-vr,pull+-qr!commit!fetch!merge!rebase!reset!branch!prune pull+--ff-only!fetch!merge!reset!prune pull!commit!fetch!merge!rebase!reset!branch!prune clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config!tag!prune
 ";
 
 /// Programs whose options are in the place of subcommands.
@@ -105,8 +104,8 @@ pub(crate) struct Known {
     same: &'static str,
     /// Other subcommands that it may do the work of, separated by `!`.
     others: &'static str,
-    /// Files and folders that it changes without naming them, separated by commas.
-    made: &'static str,
+    /// Settings that it changes without naming them, separated by commas.
+    settings: &'static str,
 }
 
 impl Known {
@@ -123,9 +122,9 @@ impl Known {
         self.others.is_empty()
     }
 
-    /// Returns the files and folders that it changes without naming them.
-    pub(crate) fn made(&self) -> impl Iterator<Item = &'static str> {
-        let files = self.made.split(',');
+    /// Returns the files with settings that it changes without naming them.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = &'static str> {
+        let files = self.settings.split(',');
         files.filter(|file| !file.is_empty())
     }
 }
@@ -185,9 +184,13 @@ pub(crate) fn known(
         });
     };
 
-    let (entry, made) = entry.split_once('>').unwrap_or((entry, ""));
+    let (entry, settings) = entry.split_once('>').unwrap_or((entry, ""));
     let (same, others) = entry.split_once('!').unwrap_or((entry, ""));
-    Some(Known { same, others, made })
+    Some(Known {
+        same,
+        others,
+        settings,
+    })
 }
 
 /// Returns `true` if the words and options of a command are those of a subcommand in the list.

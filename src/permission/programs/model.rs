@@ -26,7 +26,7 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `/named` | addresses; what they are of is made here under its name |
 /// | `name`, `plain`, `none` | a name, perhaps a path; names alone; nothing |
 /// | `tasks` | names of tasks; a task may start what the words behind the first one are |
-/// | `no:a,b` | a word that begins with one of these is not known; `:` and `/` may stand anywhere |
+/// | `no:a,b` | a word that begins with one of these is not known, nor one with `:` or `/` in it |
 /// | `/tree`, `/visible` | folders with all that is in them, without hidden names |
 /// | `/cut` | folders that are changed with all that is in them |
 /// | `/unpack` | an archive that is unpacked to this folder, unless an option names another |

@@ -1,11 +1,11 @@
 //! Programs that read: files, texts, the state of the system.
 
 pub(super) const ROWS: &str = "\
-echo true [ basename dirname seq yes whoami id uname arch nproc uptime groups tty which type whereis exit return break continue shift umask ulimit times jobs wait kill sleep printf lsof test false cd pushd popd pwd printenv set unset read mapfile readarray declare typeset local export readonly trap eval alias ldd getconf locale tput clear dirs df free | H | text |
+echo true [ basename dirname seq yes whoami id uname arch nproc uptime groups tty which type whereis exit return break continue shift umask ulimit times jobs wait kill sleep printf lsof test false cd pushd popd pwd printenv set unset read mapfile readarray declare typeset local export readonly trap eval alias ldd getconf locale tput clear dirs df free cal top ping | H | text |
 pkill pgrep killall | W | text | -fxlnoiqvauegstPU
 ps | H | ps text |
 hostname | W | none | -fisIAdy --fqdn --short
-date | W | read no:0,1,2,3,4,5,6,7,8,9 | -uRI -dfr:text --date:text --file:read --reference:read --utc --iso-8601?text --rfc-3339:text -s:text!effect --set:text!effect
+date | W | read no:0,1,2,3,4,5,6,7,8,9 | -uRI -dr:text -f:names --date:text --file:names --reference:read --utc --iso-8601?text --rfc-3339:text -s:text!effect --set:text!effect
 source . | H | read |
 cat tac nl head tail od hexdump | H | show | -cnw:text
 zcat xzcat bzcat zstdcat lz4cat | H | show/ending |

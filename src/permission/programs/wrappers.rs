@@ -2,7 +2,7 @@
 //! 2.38, sudo 1.9, findutils 4.9, strace 6 and moreutils.
 
 pub(super) const ROWS: &str = "\
-xargs gxargs | X | command | -0prtxo -dEPsa:text -Ln:text!again -I:marker -J:marker -R:text -i?marker!braces --null --interactive --no-run-if-empty --verbose --exit --open-tty --show-limits --arg-file:text --delimiter:text --max-lines?text!again --max-args:text!again --max-procs:text --max-chars:text --replace?marker!braces -l?text!again
+xargs gxargs | X | command | -0prtxo -dEPs:text -a:file -Ln:text!again -I:marker -J:marker -R:text -i?marker!braces --null --interactive --no-run-if-empty --verbose --exit --open-tty --show-limits --arg-file:file --delimiter:text --max-lines?text!again --max-args:text!again --max-procs:text --max-chars:text --replace?marker!braces -l?text!again
 env | X | command | -0v -i!hidden -u:unset -C:cd --ignore-environment!hidden --null --debug --default-signal?text --ignore-signal?text --block-signal?text --list-signal-handling --unset:unset --chdir:cd
 sudo | X | command | -AbBEHnNPSk -s!shell --shell!shell -CghprTtuU:text -D:cd --askpass --background --bell --preserve-env?text --set-home --non-interactive --no-update --preserve-groups --stdin --reset-timestamp --close-from:text --chdir:cd --group:text --host:text --prompt:text --role:text --command-timeout:text --type:text --user:text --other-user:text
 doas | X | command | -n -s!shell -uCa:text

@@ -11,11 +11,11 @@ use crate::util::text::is_hidden;
 
 /// Takes a command apart as `shell` reads it.
 pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
-    let new_context = |distrusts| Context {
+    let new_context = |expects_other_output| Context {
         shell,
         is_chain: true,
-        loops: Loops::new(distrusts),
-        distrusts,
+        loops: Loops::new(expects_other_output),
+        expects_other_output,
         ..Context::default()
     };
     let mut cx = new_context(false);
@@ -52,7 +52,7 @@ fn read(cx: &mut Context, command: &str) {
 }
 
 fn finish(mut cx: Context) -> Analysis {
-    let commands = &cx.found.commands;
+    let commands = &cx.analysis.commands;
     let first = commands.iter().find(|command| !command.is("mkdir"));
     let begins_with_cd = first.is_some_and(|command| command.is("cd"));
     let is_change = |command: &&SimpleCommand| {
@@ -60,7 +60,7 @@ fn finish(mut cx: Context) -> Analysis {
         command.is("cd") && is_own
     };
     let change_count = commands.iter().filter(is_change).count();
-    let is_certain = cx.found.used(Use::Directory).count() == change_count;
+    let is_certain = cx.analysis.used(Use::Directory).count() == change_count;
 
     // A program that writes may run in the folder before it, and in those before that one unless
     // `..` has left them; in any folder if it is not certain when it runs.
@@ -80,14 +80,14 @@ fn finish(mut cx: Context) -> Analysis {
         }
     }
 
-    cx.found.begins_with_cd = cx.is_chain && begins_with_cd && is_certain;
-    if cx.found.begins_with_cd {
-        cx.found.follow_changes();
+    cx.analysis.begins_with_cd = cx.is_chain && begins_with_cd && is_certain;
+    if cx.analysis.begins_with_cd {
+        cx.analysis.follow_changes();
     }
 
-    let folders = cx.found.used(Use::Directory).enumerate();
+    let folders = cx.analysis.used(Use::Directory).enumerate();
     let folders = folders.filter(|(at, _)| has_writers.get(*at).copied().unwrap_or(runs_anywhere));
-    cx.found.work_folders = folders.map(|(_, word)| word.clone()).collect();
-    cx.found.steps = cx.work;
-    cx.found
+    cx.analysis.work_folders = folders.map(|(_, word)| word.clone()).collect();
+    cx.analysis.steps = cx.work;
+    cx.analysis
 }

@@ -123,10 +123,12 @@ pub(crate) enum Use {
     Tree(Tree),
     /// A program makes a link to it: other words may lead to it, and to all that is in it.
     Linked,
-    /// A program makes it, or changes it with all that is in it.
-    Made,
     /// A program works on it as on its project.
     Project,
+    /// A builder reads it, with all that is in it, as a part of its project.
+    Source,
+    /// A builder loads what is at this address.
+    Address,
     /// Git works on it as on its repository.
     Repository,
     /// The command changes to it.
@@ -261,7 +263,27 @@ impl SimpleCommand {
     /// Returns `true` if the program only prints its help or version.
     pub(crate) fn is_about_itself(&self) -> bool {
         let option = self.argv.get(1).and_then(Word::literal);
-        self.argv.len() == 2 && option.is_some_and(|o| matches!(&*o, "--version" | "--help"))
+        let is_long = option.is_some_and(|o| matches!(&*o, "--version" | "--help"));
+        self.argv.len() == 2 && is_long || self.has_short_help()
+    }
+
+    /// Returns `true` if the program only prints its help or version, for which it is given one
+    /// letter. Without subcommands, other programs have other meanings for these.
+    pub(crate) fn has_short_help(&self) -> bool {
+        const PROGRAMS: &str = "\
+            docker docker-compose podman npm pnpm yarn bun cargo rustup go git gh kubectl helm \
+            terraform tofu node deno ruby perl pip python sudo";
+        let [_, option] = &self.argv[..] else {
+            return false;
+        };
+        let name = self.program().unwrap_or_default();
+        let name = without_version(&name);
+        match option.literal().as_deref() {
+            // `python -v` is interactive.
+            Some("-v") if name == "python" => false,
+            Some("-V" | "-h" | "-v") => PROGRAMS.split_whitespace().any(|known| known == name),
+            _ => false,
+        }
     }
 
     /// Returns what is known of the files of the command; `None` if it may work with any.

@@ -42,7 +42,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         }
         "set" => {
             if !args.iter().all(is_harmless_setting) {
-                cx.found.sets_any = true;
+                cx.analysis.sets_any = true;
                 cx.note(Reason::Builtin(name.to_owned()));
             }
         }
@@ -85,8 +85,8 @@ fn printf(cx: &mut Context, args: &[Word]) {
     {
         cx.assign(&name, None, false);
     } else if !is_plain || prefix.starts_with("-v") {
-        cx.found.sets_any = true;
-        cx.found.sets_names = true;
+        cx.analysis.sets_any = true;
+        cx.analysis.sets_names = true;
         cx.note(Reason::Builtin("printf -v".to_owned()));
     }
 }
@@ -188,8 +188,8 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
             }
 
             cx.note(Reason::Builtin(name.to_owned()));
-            cx.found.sets_any = true;
-            cx.found.sets_names = true;
+            cx.analysis.sets_any = true;
+            cx.analysis.sets_names = true;
             continue;
         };
 
@@ -241,7 +241,7 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
         _ => return,
     };
     cx.texts.insert(default_name.to_owned());
-    cx.found.unknown.insert(default_name.to_owned());
+    cx.analysis.unknown.insert(default_name.to_owned());
 }
 
 /// Returns the first letter of joined options that takes a value, and the text that follows it in
@@ -306,7 +306,7 @@ fn may_be_operator(cx: &Context, part: &Part) -> bool {
     };
 
     let values = cx.constants.get(name).into_iter().flatten();
-    cx.found.sets_any
-        || cx.texts.contains(name) && cx.found.unknown.contains(name)
+    cx.analysis.sets_any
+        || cx.texts.contains(name) && cx.analysis.unknown.contains(name)
         || !values.clone().all(plain)
 }

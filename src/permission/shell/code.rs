@@ -123,7 +123,7 @@ fn interpreted_module(
         }
         None => {
             cx.note(Reason::Script(module.to_string()));
-            cx.found.commands[index].unlisted = Some(start + at + 1);
+            cx.analysis.commands[index].unlisted = Some(start + at + 1);
         }
     }
 }
@@ -207,12 +207,12 @@ pub(super) fn inputs(
     if program.takes_any(&["sed", "awk", "filter"])
         && !is_given
         && (name != "yq" || words.len() > 1)
-        && !cx.found.commands[index].is_code
+        && !cx.analysis.commands[index].is_code
         && let Some(first) = words.first()
     {
         let is_first = |word: &Word| std::ptr::eq(word, *first);
         let at = command.argv.iter().position(is_first);
-        cx.found.commands[index].texts.extend(at);
+        cx.analysis.commands[index].texts.extend(at);
     }
 
     if program.takes("globs") {

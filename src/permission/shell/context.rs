@@ -29,18 +29,28 @@ pub(super) struct Stop;
 
 pub(super) type Parse<T> = Result<T, Stop>;
 
+/// A text that a program runs because of a variable or an option.
+#[derive(Debug)]
+pub(super) struct DeferredScript {
+    /// The name of the variable or option.
+    pub(super) source: String,
+    pub(super) text: String,
+    /// True if it may not run.
+    pub(super) is_guess: bool,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Context {
-    pub(super) found: Analysis,
+    pub(super) analysis: Analysis,
     /// The shell that runs the script being parsed.
     pub(super) shell: Shell,
     pub(super) work: usize,
     pub(super) words: usize,
     pub(super) depth: usize,
     /// No further command is taken.
-    pub(super) full: bool,
+    pub(super) is_full: bool,
     /// True while commands are added that only may run, of which nothing has to be understood.
-    pub(super) guessing: bool,
+    pub(super) is_guessing: bool,
     /// The wrappers of the script being parsed.
     pub(super) via: Vec<String>,
     /// True while the first command that does more than make a folder runs in the shell itself, and
@@ -56,9 +66,8 @@ pub(super) struct Context {
     pub(super) loops: Loops,
     /// Values that variables may hold, without those that are only known when the shell runs.
     pub(super) constants: BTreeMap<String, Vec<Word>>,
-    /// Texts that programs run because of a variable or an option, after its name; true if they
-    /// only may run.
-    pub(super) later: Vec<(String, String, bool)>,
+    /// Scripts that are examined after the commands that name them.
+    pub(super) later: Vec<DeferredScript>,
     /// Variables with harmless values of other variables.
     pub(super) values: Vec<(String, Word)>,
     /// Variables that may hold something else than a number.
@@ -68,17 +77,17 @@ pub(super) struct Context {
     /// Programs whose output is known in part.
     pub(super) printers: BTreeSet<String>,
     /// True if programs may print something else than usual.
-    pub(super) distrusts: bool,
+    pub(super) expects_other_output: bool,
     /// True if a command gives a program another name.
     pub(super) has_alias: bool,
 }
 
 impl Context {
     pub(super) fn note(&mut self, reason: Reason) {
-        if self.guessing && !matches!(reason, Reason::Limit(_)) {
+        if self.is_guessing && !matches!(reason, Reason::Limit(_)) {
             return;
         }
-        let reasons = &mut self.found.opaque;
+        let reasons = &mut self.analysis.opaque;
         let is_first = reasons
             .iter()
             .all(|known| known.weight() != reason.weight());
@@ -90,13 +99,13 @@ impl Context {
     /// Notes the use of a path, unless there are too many.
     pub(super) fn add_path(&mut self, path_use: Use, word: Word) {
         if self.has_room_for_path() {
-            self.found.paths.push((path_use, word));
+            self.analysis.paths.push((path_use, word));
         }
     }
 
     /// Returns `false`, and notes it, if the analysis has as many paths as are compared.
     pub(super) fn has_room_for_path(&mut self) -> bool {
-        let has_room = self.found.paths.len() < MAX_PATHS;
+        let has_room = self.analysis.paths.len() < MAX_PATHS;
         if !has_room {
             self.note(Reason::Limit("number of paths"));
         }
@@ -106,7 +115,7 @@ impl Context {
     /// Notes that the command at `index` is given program text, which may name any file.
     pub(super) fn inline_code(&mut self, index: usize, name: &str) {
         self.note(Reason::InlineCode(name.to_owned()));
-        let command = &mut self.found.commands[index];
+        let command = &mut self.analysis.commands[index];
         command.is_code = true;
         command.files = Files::Changed;
     }
@@ -140,9 +149,9 @@ impl Context {
         self.depth -= 1;
     }
 
-    /// Adds a command; its place in the list.
+    /// Adds a command and returns its index.
     pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
-        command.guessed |= self.guessing;
+        command.guessed |= self.is_guessing;
         // A `cd` in a group or a substitution may not apply to the commands after it.
         self.is_chain =
             self.is_chain && (self.depth == 0 || self.has_changed() && !command.is("cd"));
@@ -152,18 +161,18 @@ impl Context {
         }
         let length: usize = command.argv.iter().map(Word::len).sum();
         self.words += command.argv.len() + length / 32;
-        if self.found.commands.len() >= MAX_COMMANDS || self.words > MAX_WORDS {
-            self.full = true;
+        if self.analysis.commands.len() >= MAX_COMMANDS || self.words > MAX_WORDS {
+            self.is_full = true;
             return self.limit("number of commands");
         }
-        self.found.commands.push(command);
-        Ok(self.found.commands.len() - 1)
+        self.analysis.commands.push(command);
+        Ok(self.analysis.commands.len() - 1)
     }
 
     /// Returns `true` if a command has run that does more than make a folder: the first is a `cd`,
     /// if the folder is to be certain.
     pub(super) fn has_changed(&self) -> bool {
-        let mut commands = self.found.commands.iter();
+        let mut commands = self.analysis.commands.iter();
         commands.any(|command| !command.is("mkdir"))
     }
 
@@ -191,7 +200,7 @@ impl Context {
         if !is_harmless(name, Some(&Word::default())) {
             self.note(Reason::Variable(name.to_owned()));
         }
-        self.found.unknown.insert(name.to_owned());
+        self.analysis.unknown.insert(name.to_owned());
     }
 
     /// Notes a value of a variable.
@@ -233,7 +242,7 @@ impl Context {
                 for word in words.into_iter().take(MAX_GUESSES + 1) {
                     if values.len() > MAX_GUESSES {
                         // A word with more values is not examined as each of them.
-                        self.found.unknown.insert(name.to_owned());
+                        self.analysis.unknown.insert(name.to_owned());
                         break;
                     }
                     if !values.contains(&word) {
@@ -242,7 +251,7 @@ impl Context {
                 }
             }
             None => {
-                self.found.unknown.insert(name.to_owned());
+                self.analysis.unknown.insert(name.to_owned());
             }
         }
     }
@@ -257,19 +266,23 @@ impl Context {
             }
             part => matches!(part, Part::Home(_)),
         };
-        !self.found.makes(value) && !value.parts.iter().any(is_own)
+        !self.analysis.makes(value) && !value.parts.iter().any(is_own)
     }
 
     /// Returns `true` if a program of which the output is known in part may be another one.
     pub(super) fn is_deceived(&self) -> bool {
-        let is_defined = |name: &String| self.found.functions.contains(name);
+        let is_defined = |name: &String| self.analysis.functions.contains(name);
         !self.printers.is_empty() && (self.has_alias || self.printers.iter().any(is_defined))
     }
 
     /// Notes that `text` is run as a command because of `from`.
     pub(super) fn run_later(&mut self, from: &str, text: String) {
         if self.later.len() < 1024 {
-            self.later.push((from.to_owned(), text, self.guessing));
+            self.later.push(DeferredScript {
+                source: from.to_owned(),
+                text,
+                is_guess: self.is_guessing,
+            });
         } else {
             self.note(Reason::Limit("number of commands"));
         }
@@ -299,7 +312,7 @@ impl Context {
             len += values.iter().map(Word::len).max().unwrap_or_default();
             let is_long = len > MAX_LENGTH || self.work + len > MAX_WORK;
             if all.len() * values.len() > MAX_GUESSES || is_long {
-                self.found.sets_any = true;
+                self.analysis.sets_any = true;
                 return Vec::new();
             }
 
@@ -330,10 +343,9 @@ impl Context {
                 self.note(Reason::Variable(name));
             }
         }
-        let unsafe_name = self
-            .numbers
-            .iter()
-            .any(|name| self.found.sets_any || self.texts.contains(name) || is_set_by_shell(name));
+        let unsafe_name = self.numbers.iter().any(|name| {
+            self.analysis.sets_any || self.texts.contains(name) || is_set_by_shell(name)
+        });
         if unsafe_name {
             self.note(Reason::Expansion("arithmetic"));
         }

@@ -83,7 +83,7 @@ impl Parser<'_> {
         }
 
         self.bump_by(2)?;
-        let first = self.cx.found.commands.len();
+        let first = self.cx.analysis.commands.len();
         self.substitution_body()?;
         word.parts.push(output(self.cx, first, quoted));
         Ok(())

@@ -138,7 +138,7 @@ pub(super) enum Place {
 /// it finds there.
 pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, arguments: &Arguments<'_>) {
     if place != Place::Remote {
-        cx.found.has_project = true;
+        cx.analysis.has_project = true;
     }
 
     for (index, word) in argv.iter().enumerate().skip(1) {
@@ -191,7 +191,9 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, arguments: &
             };
             let is_above = start != 2 && text.split('/').any(|name| name == "..");
             if is_home || is_above || text.starts_with(['/', '~']) {
-                cx.add_path(Use::Project, part);
+                let is_read = arguments.read.contains(&index);
+                let path_use = if is_read { Use::Source } else { Use::Project };
+                cx.add_path(path_use, part);
             }
         }
     }

@@ -31,7 +31,7 @@ impl Parser<'_> {
             group.input = Some(Word::unknown());
         }
 
-        for command in &mut self.cx.found.commands[first..] {
+        for command in &mut self.cx.analysis.commands[first..] {
             if command.input.is_none() {
                 command.input.clone_from(&group.input);
                 command.input_file.clone_from(&group.input_file);
@@ -250,7 +250,7 @@ impl Parser<'_> {
             };
 
             if let Some(at) = pending.command {
-                self.cx.found.commands[at].input = Some(word);
+                self.cx.analysis.commands[at].input = Some(word);
             }
         }
 

@@ -1,7 +1,11 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
+use std::fs;
+use std::sync::LazyLock;
+
 use crate::permission::programs::{
     Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere, runs_here, subcommand_words,
+    wraps,
 };
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
@@ -19,28 +23,61 @@ const SYSTEM: &str = "\
 pub(super) fn inspect(cx: &mut Context) {
     let mut at = 0;
     loop {
-        while let Some((from, text, is_guess)) = cx.later.pop() {
+        while let Some(script) = cx.later.pop() {
             let command = SimpleCommand::default();
-            cx.guessing = is_guess;
-            shells::run_text(cx, &command, &from, &text);
-            cx.guessing = false;
+            cx.is_guessing = script.is_guess;
+            shells::run_text(cx, &command, &script.source, &script.text);
+            cx.is_guessing = false;
         }
 
-        let Some(command) = cx.found.commands.get(at).cloned() else {
+        let Some(command) = cx.analysis.commands.get(at).cloned() else {
             break;
         };
 
-        cx.guessing = command.guessed;
+        cx.is_guessing = command.guessed;
         one(cx, at, &command);
-        cx.guessing = false;
+        cx.is_guessing = false;
         at += 1;
-        if cx.full {
+        if cx.is_full {
             // It is recorded: no rule allows the command then.
             break;
         }
     }
 
+    project_builders(cx);
     cx.check_values();
+}
+
+/// Returns `true` for a script of the project that only starts the builder which the project names.
+fn is_project_builder(path: &str) -> bool {
+    matches!(path, "./mvnw" | "./gradlew")
+}
+
+/// Notes that a builder of the project is a script like others if the line may make or replace it,
+/// or changes the folder.
+fn project_builders(cx: &mut Context) {
+    let path_of = |command: &SimpleCommand| command.argv.first().and_then(Word::literal);
+    let is_builder = |command: &SimpleCommand| {
+        let path = path_of(command);
+        path.filter(|path| is_project_builder(path) && !command.guessed)
+    };
+    let commands = &cx.analysis.commands;
+    let Some(path) = commands.iter().find_map(is_builder) else {
+        return;
+    };
+    let may_write = |command: &SimpleCommand| {
+        let is_own = command.guessed || is_builder(command).is_some();
+        let is_wrapper = command.program().is_some_and(|name| wraps(&name));
+        !is_own && !is_wrapper && command.is_writer()
+    };
+    let is_change = |(path_use, word): &(Use, Word)| {
+        let is_kept = word.literal().is_none_or(|text| text != "/dev/null");
+        is_kept && matches!(path_use, Use::Write | Use::Linked | Use::Directory)
+    };
+    if commands.iter().any(may_write) || cx.analysis.paths.iter().any(is_change) {
+        cx.analysis.has_project = true;
+        cx.note(Reason::Script(path));
+    }
 }
 
 fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
@@ -64,13 +101,14 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
     if let Some(path) = first.literal()
         && path.contains('/')
         && !is_system_program(&path)
+        && !is_project_builder(&path)
     {
-        cx.found.has_project |= !path.starts_with('/');
+        cx.analysis.has_project |= !path.starts_with('/');
         cx.note(Reason::Script(path));
     }
 
     let words = subcommand_words(&name.to_lowercase(), &command.argv);
-    cx.found.commands[index].subcommand_words = words;
+    cx.analysis.commands[index].subcommand_words = words;
     dispatch(cx, index, &name, command);
 }
 
@@ -103,7 +141,7 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
 fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     if builtins::builtin(cx, name, command) {
         if matches!(name, "cd" | "pushd" | "popd") {
-            cx.found.commands[index].files = Files::Unopened;
+            cx.analysis.commands[index].files = Files::Unopened;
         }
         return;
     }
@@ -128,13 +166,15 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     if runs_any(name, &words) {
-        cx.found.commands[index].script = Some(start);
+        cx.analysis.commands[index].script = Some(start);
     }
 
     if runs_elsewhere(name, &words) {
         mounts(cx, name, command);
         if !runs_known(name, command) {
-            let reason = if is_about_container(&words) && !runs_here(name) {
+            let is_remote = matches!(name, "ssh" | "mosh") && !is_here(command, start);
+            let is_remote = is_remote || is_about_container(&words);
+            let reason = if is_remote && !runs_here(name) {
                 Reason::Exec
             } else {
                 Reason::Script
@@ -157,6 +197,33 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     operands::modeled(cx, index, name, command);
+}
+
+/// Returns `true` if the host that is the word at this index may be this machine. A number is not
+/// looked up.
+fn is_here(command: &SimpleCommand, at: usize) -> bool {
+    static OWN_NAME: LazyLock<String> = LazyLock::new(|| {
+        let name = fs::read_to_string("/etc/hostname").unwrap_or_default();
+        name.trim().to_lowercase()
+    });
+    let Some(host) = command.argv.get(at) else {
+        return false;
+    };
+    let Some(host) = host.literal() else {
+        return true;
+    };
+    let host = host.to_lowercase();
+    let host = host.trim_start_matches("ssh://");
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let is_numeric = |c: char| c.is_ascii_hexdigit() || c == 'x' || c == '.';
+    let is_number = host.starts_with(|c: char| c.is_ascii_digit()) && host.chars().all(is_numeric);
+    let first_name = |host: &str| host.split('.').next().map(str::to_owned);
+    is_number
+        || host.contains(':')
+        || host.contains("localhost")
+        || host.contains("loopback")
+        || host.trim_end_matches('.').ends_with(".local")
+        || !OWN_NAME.is_empty() && first_name(host) == first_name(&OWN_NAME)
 }
 
 /// Returns `true` if the words of a program of containers start a program in one that runs, or what
@@ -190,8 +257,18 @@ fn may_start(name: &str, words: &[Word]) -> bool {
 fn runs_known(name: &str, command: &SimpleCommand) -> bool {
     let texts = texts(command);
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();
+    // A shell reads the words again.
+    let is_plain = |word: &str| {
+        let mut chars = word.chars();
+        chars.all(|c| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c))
+    };
     let start = match words[..] {
-        ["npx", ..] => 1,
+        ["npx" | "bunx" | "uvx", ..] => 1,
+        ["uv" | "poetry" | "pipenv" | "pdm", "run", ..]
+        | ["bundle" | "npm" | "pnpm" | "yarn", "exec", ..]
+        | ["npm" | "bun", "x", ..]
+        | ["pnpm" | "yarn", "dlx", ..] => 2,
+        ["ssh", ..] if words.iter().all(|word| is_plain(word)) && !is_here(command, 1) => 2,
         ["docker" | "podman", "exec", ..] | ["docker-compose", "exec", ..] => 3,
         ["docker" | "podman", "compose", "exec", ..] => 4,
         _ => return false,
@@ -202,8 +279,10 @@ fn runs_known(name: &str, command: &SimpleCommand) -> bool {
     let has_options = words.iter().take(start).any(|word| word.starts_with('-'));
     !has_options
         && program.is_some_and(|row| match name {
-            "npx" => row.builds,
-            _ => row.reads && row.dash == Dash::Harmless,
+            "docker" | "docker-compose" | "podman" | "ssh" => {
+                row.reads && row.dash == Dash::Harmless
+            }
+            _ => row.builds,
         })
 }
 

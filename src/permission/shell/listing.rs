@@ -9,8 +9,8 @@ const BRANCH: &str = "/branch";
 
 /// Returns the value of a substitution, of which the commands have the indices from `first` on.
 pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
-    let is_one = cx.found.commands.len() == first + 1 && !cx.distrusts;
-    let command = cx.found.commands.get(first).filter(|_| is_one);
+    let is_one = cx.analysis.commands.len() == first + 1 && !cx.expects_other_output;
+    let command = cx.analysis.commands.get(first).filter(|_| is_one);
     let texts = command.map(patterns).unwrap_or_default();
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();
     let name = match words[..] {
@@ -65,7 +65,7 @@ pub(super) fn branch(cx: &mut Context, command: &SimpleCommand) {
     let is_change = changes && command.is("git") && command.argv.len() == 3;
     let mut parts = command.argv.iter().flat_map(|word| &word.parts);
     if !is_change && parts.any(is_branch) {
-        cx.found.unknown.insert(BRANCH.to_owned());
+        cx.analysis.unknown.insert(BRANCH.to_owned());
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn lists_files(cx: &mut Context, index: usize) -> bool {
         -- --name-only --cached --staged --others --modified --exclude-standard --diff-filter \
         --files --files-with-matches --hidden --type --extension --recursive --include --exclude";
     const ACTIONS: [&str; 6] = ["-printf", "-exec", "-ok", "-f", "-x", "-X"];
-    let texts = patterns(&cx.found.commands[index]);
+    let texts = patterns(&cx.analysis.commands[index]);
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();
     let is_plain = |word: &&str| match word.split('=').next().unwrap_or_default() {
         name if name.starts_with("--") => OPTIONS.split(' ').any(|known| known == name),
@@ -134,7 +134,7 @@ pub(super) fn lists_files(cx: &mut Context, index: usize) -> bool {
         ["grep" | "rg", ..] | ["git", "grep", ..] => words.iter().any(names_matches),
         _ => false,
     };
-    if !is_list || cx.distrusts || !words.iter().all(is_plain) {
+    if !is_list || cx.expects_other_output || !words.iter().all(is_plain) {
         return false;
     }
 

@@ -4,7 +4,7 @@ use crate::permission::programs::{
     Arguments, Dash, Model, Program, model, runs_elsewhere, runs_here, works_inside,
 };
 
-use super::analysis::{Reason, SimpleCommand, Tree, Use};
+use super::analysis::{Files, Reason, SimpleCommand, Tree, Use};
 use super::code::{filter, inputs, interpreted, packaged, settings, statements, tail};
 use super::context::Context;
 use super::files::{Place, describe, describe_words, places};
@@ -16,6 +16,10 @@ use super::{awk, git, peel, sed, shells};
 /// Looks at a command by the row of its program.
 pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     let argv = &command.argv;
+    if command.has_short_help() {
+        cx.analysis.commands[index].files = Files::Unopened;
+        return;
+    }
     let Model {
         globals,
         program,
@@ -35,7 +39,7 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
         }
 
         if !is_elsewhere(name, &argv[start - 1..]) {
-            cx.found.commands[index].unlisted = Some(start);
+            cx.analysis.commands[index].unlisted = Some(start);
             if !command.guessed {
                 places(cx, argv, Place::Local, &Arguments::default());
                 unknown(cx, name, command);
@@ -45,8 +49,10 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
             let operands = argv[start..].iter();
             let operands: Vec<&Word> = operands.filter(|word| !word.starts_with_dash()).collect();
             if !command.guessed {
+                let options = argv.iter().filter(|word| word.starts_with_dash());
                 let arguments = Arguments {
                     operands,
+                    names: options.map(Word::literal_prefix).collect(),
                     ..Arguments::default()
                 };
                 subcommand(cx, index, name, argv, start, &arguments);
@@ -56,9 +62,9 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
         return;
     };
 
-    describe(&mut cx.found.commands[index], program);
+    describe(&mut cx.analysis.commands[index], program);
     // The program, or the subcommand before the operands, is no file.
-    cx.found.commands[index].texts.push(start - 1);
+    cx.analysis.commands[index].texts.push(start - 1);
     by_row(cx, index, name, command, program, start);
 }
 
@@ -69,7 +75,7 @@ fn unknown(cx: &mut Context, name: &str, command: &SimpleCommand) {
     }
 
     if let Some((runner, start)) = command.runner {
-        cx.found.commands[runner].package = Some(start + 1);
+        cx.analysis.commands[runner].package = Some(start + 1);
     }
 }
 
@@ -166,7 +172,7 @@ fn by_row(
         return;
     }
 
-    describe_words(&mut cx.found.commands[index], program, argv, &arguments);
+    describe_words(&mut cx.analysis.commands[index], program, argv, &arguments);
     if !command.guessed && (program.builds || program.takes("inside")) {
         let runs_there = !program.takes("host") && is_elsewhere(name, &command.argv[start - 1..]);
         let place = if program.takes("remote") || runs_there {
@@ -177,6 +183,7 @@ fn by_row(
             Place::Local
         };
         places(cx, &command.argv, place, &arguments);
+        addresses(cx, name, argv, program);
     }
 
     if program.takes_any(&["tail", "tasks", "run", "code", "script"]) {
@@ -188,6 +195,23 @@ fn by_row(
     operands(cx, index, name, command, program, &arguments);
     if name == "git" {
         git::git(cx, command, start, program, &arguments);
+    }
+}
+
+/// Notes the addresses of what a builder loads, but for the words of what it starts.
+fn addresses(cx: &mut Context, name: &str, argv: &[Word], program: &Program) {
+    const RUNNERS: [&str; 8] = [
+        "remote", "code", "script", "host", "run", "make", "tasks", "single",
+    ];
+    if !program.builds || program.takes_any(&RUNNERS) || name == "helm" {
+        return;
+    }
+    let is_end = |word: &&Word| word.literal().is_some_and(|word| word == "--");
+    for word in argv.iter().take_while(|word| !is_end(word)) {
+        let prefix = word.literal_prefix();
+        if prefix.contains("http://") || prefix.contains("https://") {
+            cx.add_path(Use::Address, word.clone());
+        }
     }
 }
 
@@ -231,7 +255,9 @@ fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments
         }
     }
 
-    let reads = program.takes_any(&["tree", "links", "visible", "move"])
+    // A program that writes back, or lists names, shows no content.
+    let is_silent = program.takes("inside") && (cuts || arguments.has_mark("list"));
+    let reads = program.takes_any(&["tree", "links", "visible", "move"]) && !is_silent
         || arguments.has_mark("tree")
         || arguments.has_mark("links")
         || shows
@@ -250,7 +276,7 @@ fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments
     let is_piped = program.takes("visible")
         && command.piped.is_some()
         && command.input.is_none()
-        && cx.found.functions.is_empty()
+        && cx.analysis.functions.is_empty()
         && !command.via.iter().any(|name| name.ends_with("xargs"));
     if words.is_empty() && program.operands.contains("=.") && !is_piped {
         words.push(Word::from_text("."));
@@ -354,7 +380,7 @@ fn names_hidden(glob: &Word) -> bool {
 }
 
 /// Returns `true` if the row has no such operand.
-fn is_refused(program: &Program, word: &Word) -> bool {
+fn is_refused(name: &str, program: &Program, word: &Word) -> bool {
     let prefix = word.literal_prefix();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let is_name = || {
@@ -369,9 +395,8 @@ fn is_refused(program: &Program, word: &Word) -> bool {
     let is_named = program.takes("name") || program.takes("host");
     let is_list = program.builds && prefix.starts_with('@') && !is_named;
     let is_local = program.takes("inside") && !program.takes("remote");
-    let groups = prefix.split_once(':').filter(|_| program.takes("goals"));
-    let is_coordinate =
-        groups.is_some_and(|(group, name)| group.contains('.') && name.contains(':'));
+    // `:a:b` and `a:b:c` are tasks of gradle.
+    let is_coordinate = name.starts_with("mvn") && prefix.matches(':').count() > 1;
     is_list
         || is_coordinate
         || is_local && prefix.contains("://")
@@ -403,7 +428,7 @@ fn operands(
     let words = &arguments.operands;
     tail(cx, name, command, program);
 
-    for word in words.iter().filter(|word| is_refused(program, word)) {
+    for word in words.iter().filter(|word| is_refused(name, program, word)) {
         cx.note(Reason::Option(name.to_owned(), word.to_string()));
     }
 
@@ -437,15 +462,16 @@ fn operands(
 
     inputs(cx, index, name, command, program, arguments);
     derived(cx, program, words);
-    if program.takes("into") || program.takes("move") {
+    let is_listing = name == "aws" && arguments.begins_with("ls");
+    if (program.takes("into") || program.takes("move")) && !is_listing {
         targets(cx, program, arguments);
     }
 
     named(cx, program, arguments);
 }
 
-/// A script of the project, or a program of a package that the other words are for. Slashes enclose
-/// a pattern of scripts.
+/// Notes that the words may be those of a script of the project, or of a program of a package.
+/// Slashes enclose a pattern of scripts.
 fn scripts(cx: &mut Context, name: &str, command: &SimpleCommand, words: &[&Word]) {
     let is_file = |word: &Word| {
         let prefix = word.literal_prefix();
@@ -461,7 +487,7 @@ fn scripts(cx: &mut Context, name: &str, command: &SimpleCommand, words: &[&Word
     }
 }
 
-/// An archive elsewhere starts a shell there; extracting writes below a folder.
+/// Notes the folders that an archive is made of or unpacked to. One elsewhere starts a shell there.
 fn archive(cx: &mut Context, name: &str, arguments: &Arguments<'_>) {
     let is_remote = |word: &Word| {
         word.to_string().contains(':') || word.is_dynamic() && word.literal_prefix().is_empty()

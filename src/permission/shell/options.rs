@@ -21,6 +21,10 @@ pub(super) fn options(
         if is_list_of_files(&option.name) {
             // The files stand in a file.
             any_files(cx, program);
+            cx.add_path(
+                Use::Project,
+                option.value.clone().unwrap_or_else(Word::unknown),
+            );
         }
 
         match program.dash {
@@ -110,8 +114,8 @@ fn uses_of_value(program: &Program, kind: &str, value: &Word) -> &'static [Use] 
         "cd" => &[Use::Directory, Use::Project],
         "unpack" => &[Use::Target, Use::Project, Use::Tree(Tree::CHANGE)],
         "outdir" => &[Use::Write, Use::Tree(Tree::CHANGE)],
-        "file" | "jar" => &[Use::Project],
-        "read" if program.builds => &[Use::Project, Use::Tree(Tree::READ)],
+        "file" | "jar" | "names" => &[Use::Project],
+        "read" if program.builds => &[Use::Source, Use::Tree(Tree::READ)],
         "tree" => &[Use::Tree(Tree::READ)],
         "git" => &[Use::Directory, Use::Repository],
         _ => &[],
@@ -279,11 +283,11 @@ pub(super) fn runs(
     let prefix = value.literal_prefix();
     let key = prefix.find('=').map(|at| &prefix[..=at]);
     let part = key.and_then(|key| value.without_prefix(key));
-    let outer = std::mem::replace(&mut cx.guessing, true);
+    let outer = std::mem::replace(&mut cx.is_guessing, true);
     for value in [Some(value.clone()), part].into_iter().flatten() {
         shells::run_word(cx, command, &format!("{name} {option}"), &value);
     }
-    cx.guessing = outer;
+    cx.is_guessing = outer;
 }
 
 /// Returns `true` if a word that is only known when the command runs may be an option.
@@ -294,7 +298,7 @@ fn may_be_option(cx: &Context, word: &Word) -> bool {
     }) = word.parts.first()
         && is_outer(variable)
         && !cx.constants.contains_key(variable)
-        && !cx.found.unknown.contains(variable)
+        && !cx.analysis.unknown.contains(variable)
     {
         return false;
     }

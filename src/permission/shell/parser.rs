@@ -133,11 +133,11 @@ impl<'a> Parser<'a> {
                 return Ok(count);
             }
 
-            let first = self.cx.found.commands.len();
+            let first = self.cx.analysis.commands.len();
             // A change behind another command only runs if that succeeds.
             self.cx.has_other_changes |= may_stay;
             self.and_or()?;
-            let mut commands = self.cx.found.commands[first..].iter().skip(1);
+            let mut commands = self.cx.analysis.commands[first..].iter().skip(1);
             may_stay |= commands.any(|command| command.is("cd"));
             count += 1;
             self.cx.is_chain &= self.cx.depth > 0 || count == 1;
@@ -149,7 +149,7 @@ impl<'a> Parser<'a> {
                 Some(b'&') => {
                     self.bump()?;
                     self.cx.is_chain = false;
-                    for command in &mut self.cx.found.commands[first..] {
+                    for command in &mut self.cx.analysis.commands[first..] {
                         self.cx.has_other_changes |= command.is("cd");
                         command.background = true;
                     }
@@ -241,7 +241,7 @@ impl<'a> Parser<'a> {
             if !first {
                 self.cx.piped -= 1;
                 if let Some(at) = stage {
-                    self.cx.found.commands[at].piped = Some(before);
+                    self.cx.analysis.commands[at].piped = Some(before);
                 }
             }
 
@@ -251,7 +251,7 @@ impl<'a> Parser<'a> {
             if self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|') {
                 self.bump()?;
                 // Each stage is a subshell, in which a `cd` ends.
-                let is_change = stage.is_some_and(|at| self.cx.found.commands[at].is("cd"));
+                let is_change = stage.is_some_and(|at| self.cx.analysis.commands[at].is("cd"));
                 self.cx.has_other_changes |= is_change;
                 self.cx.is_chain = self.cx.is_chain && self.cx.has_changed() && !is_change;
                 if self.peek() == Some(b'&') {
@@ -304,7 +304,7 @@ impl<'a> Parser<'a> {
     /// One command of any kind.
     fn command(&mut self) -> Parse<Stage> {
         self.blanks()?;
-        let first = self.cx.found.commands.len();
+        let first = self.cx.analysis.commands.len();
         if self.compound()? {
             self.redirections_after_compound(first)?;
             return Ok(None);
@@ -353,12 +353,12 @@ impl<'a> Parser<'a> {
             self.opaque(Reason::Builtin(name.clone()));
         }
 
-        self.cx.found.functions.push(name);
+        self.cx.analysis.functions.push(name);
         self.newlines()?;
         // Whoever calls it decides what its parameters are.
-        self.cx.found.sets_any = true;
+        self.cx.analysis.sets_any = true;
         let piped = std::mem::replace(&mut self.cx.piped, 1);
-        let first = self.cx.found.commands.len();
+        let first = self.cx.analysis.commands.len();
         let is_body = self.compound()?;
         if !is_body {
             return self.cx.stop("a function without a body");

@@ -43,7 +43,7 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         return true;
     }
 
-    let own = &mut cx.found.commands[index];
+    let own = &mut cx.analysis.commands[index];
     own.transparent = program.takes("clear") || name == "nohup" && command.background;
     own.values = arguments.attached.clone();
     let mut at = arguments.command.unwrap_or(argv.len());
@@ -148,14 +148,14 @@ pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand)
 
 /// Adds what begins at any word from this index on, for deny and ask rules.
 pub(super) fn guess_tails_from(cx: &mut Context, name: &str, command: &SimpleCommand, from: usize) {
-    let outer = std::mem::replace(&mut cx.guessing, true);
+    let outer = std::mem::replace(&mut cx.is_guessing, true);
     if command.argv.len() > MAX_TAILS {
         cx.note(Reason::Limit("number of words"));
     }
 
     for at in from..command.argv.len().min(MAX_TAILS) {
         let word = &command.argv[at];
-        if cx.full || word.starts_with_dash() {
+        if cx.is_full || word.starts_with_dash() {
             continue;
         }
 
@@ -169,7 +169,7 @@ pub(super) fn guess_tails_from(cx: &mut Context, name: &str, command: &SimpleCom
         inner(cx, name, command, command.argv[at..].to_vec());
     }
 
-    cx.guessing = outer;
+    cx.is_guessing = outer;
 }
 
 /// Notes what `find` reads, removes and lists, and the programs that it runs.
@@ -221,7 +221,7 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     }
 
     if cuts {
-        let own = &mut cx.found.commands[index];
+        let own = &mut cx.analysis.commands[index];
         own.files = Files::Changed;
         own.changes = true;
     }
@@ -240,7 +240,7 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
         let pattern = pair[1].literal();
         let pattern = pattern.map(|text| Word::default().followed_by(&text));
         cx.assign("{}", pattern.as_ref(), false);
-        cx.found
+        cx.analysis
             .paths
             .extend(pattern.filter(|_| cuts).map(|word| (Use::Target, word)));
     }

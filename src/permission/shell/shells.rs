@@ -99,7 +99,7 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     if options.takes_script {
         if command.argv.len() > options.end + 1 {
             // Positional parameters of the script.
-            cx.found.sets_any = true;
+            cx.analysis.sets_any = true;
         }
 
         return run_word(cx, command, &format!("{name} -c"), word);
@@ -112,9 +112,9 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     match word.literal() {
         Some(file) if !is_special(&file) => {
             cx.note(Reason::Script(file));
-            cx.found.has_project = true;
+            cx.analysis.has_project = true;
             let (index, start) = command.named_by(index);
-            cx.found.commands[index].script = Some(start + options.end);
+            cx.analysis.commands[index].script = Some(start + options.end);
         }
         _ => input(cx, name, command, false),
     }
@@ -192,7 +192,7 @@ pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_sh
 
     cx.note(Reason::ShellInput(name.to_owned()));
     if let Some(Some(before)) = command.piped {
-        let source = cx.found.commands[before].clone();
+        let source = cx.analysis.commands[before].clone();
         match source.program().as_deref() {
             Some("echo" | "printf") => {
                 let words = source.argv[1..]

@@ -56,7 +56,7 @@ pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
     }
 }
 
-/// Notes the subcommand, and what a known one makes.
+/// Notes the subcommand, and the settings that a known one changes.
 pub(super) fn subcommand(
     cx: &mut Context,
     index: usize,
@@ -75,15 +75,16 @@ pub(super) fn subcommand(
     let verbs = verbs.skip(count.saturating_sub(1 + usize::from(has_group)));
     let words = verbs.chain(operands.iter().copied());
     let words: Vec<String> = words.map(ToString::to_string).collect();
-    let options = argv.iter().filter(|word| word.starts_with_dash());
-    let options: Vec<String> = options.map(Word::literal_prefix).collect();
+    let globals = argv[1..start].iter().filter(|word| word.starts_with_dash());
+    let globals = globals.map(Word::literal_prefix);
+    let options: Vec<String> = globals.chain(arguments.names.iter().cloned()).collect();
     let mut uncertain = arguments.uncertain.iter();
     let is_open = uncertain.any(|at| !has_fixed_end(&argv[*at]));
     if let Some(known) = known(name, &words, &options, 0) {
-        let files = known.made();
-        files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file).with_home()));
+        let files = known.settings();
+        files.for_each(|file| cx.add_path(Use::Target, Word::from_text(file).with_home()));
     }
-    cx.found.commands[index].subcommand = Some(Subcommand {
+    cx.analysis.commands[index].subcommand = Some(Subcommand {
         words,
         options,
         is_open,
