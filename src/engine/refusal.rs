@@ -9,6 +9,7 @@ use crate::tool::{GateRequest, PermissionGate};
 use crate::util::blocking::{LARGE_CALL, blocking};
 use crate::util::json::text_len;
 use crate::util::panic;
+use crate::util::secret::redacted;
 use crate::util::sync::lock;
 
 /// The refusal of a call.
@@ -99,15 +100,17 @@ impl Refusal {
         reason: &str,
         explanation: Option<String>,
     ) -> Self {
-        let reason = match reason {
-            _ if reason.trim().is_empty() => "denied".into(),
-            _ => cut_reason(reason),
+        // Redacted before it is cut, which may leave a part of a secret.
+        let reason = redacted(reason);
+        let reason = match &*reason {
+            reason if reason.trim().is_empty() => "denied".into(),
+            reason => cut_reason(reason),
         };
         let reason = &*reason;
 
         let mut event = PermissionDenied::new(call.name.clone(), call.id.clone(), reason);
         event.decision_reason_type = Some(by.into());
-        event.decision_reason = explanation;
+        event.decision_reason = explanation.map(|text| redacted(&text).into_owned());
         cx.emit(SystemKind::PermissionDenied(Box::new(event)));
         let denial = PermissionDenial::new(call.name.clone(), call.id.clone(), call.args.clone());
         lock(&cx.shared().stats).permission_denials.push(denial);

@@ -3,8 +3,8 @@
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::TaskOutcome;
 use agentcore::{
-    Answer, BoxError, FuncTool, OnUnanswered, SdkMessage, Secret, ToolContext, ToolError,
-    ToolOutput, hook,
+    Answer, BoxError, FuncTool, OnUnanswered, SdkMessage, Secret, ToolContext, ToolDecision,
+    ToolError, ToolOutput, hook,
 };
 use serde_json::json;
 
@@ -163,6 +163,26 @@ async fn key_in_a_question_of_a_tool_is_redacted() {
     let state = agent.session("s").state().await.unwrap();
     seen.push_str(&serde_json::to_string(&state).unwrap());
     assert!(!seen.contains("sk-question"), "{seen}");
+}
+
+#[tokio::test]
+async fn reason_of_a_denial_has_no_secrets() {
+    let secret = Secret::new("sk-denial-4e07a1b95c");
+    let reason = format!("{}{}", "x".repeat(9_990), secret.expose());
+    let deny = hook::pre_tool_use("deny", move |_cx, _call| {
+        let reason = reason.clone();
+        async move { Ok(ToolDecision::deny(reason)) }
+    });
+    let tool = FuncTool::new("tool", "Runs", any_object(), |_, _| async { "ran" });
+    let model = ScriptedModel::new().call("tool", json!({})).say("done");
+    let agent = agent(model).tool(tool).hook(deny).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let mut seen = format!("{:?}", output.unwrap().messages);
+    for message in &messages {
+        seen.push_str(&serde_json::to_string(message).unwrap());
+    }
+    assert!(seen.contains("permission_denied") && seen.contains("[redacted"));
+    assert!(!seen.contains("sk-denial"), "{seen}");
 }
 
 /// A file of a project says what may run, and neither who answers nor with which key.
