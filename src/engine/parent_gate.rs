@@ -38,6 +38,7 @@ impl PermissionGate for ParentGate {
         }
 
         let mut decision = self.0.gates().check(&request).await?;
+        let explanation = decision.take_explanation();
         decision.verdict = match decision.verdict {
             Verdict::Ask {
                 origin: AskOrigin::Mode,
@@ -54,7 +55,7 @@ impl PermissionGate for ParentGate {
             decided => decided,
         };
 
-        Ok(decision)
+        Ok(decision.with_explanation(explanation))
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {

@@ -190,12 +190,12 @@ impl PermissionCheck<'_> {
             self.denied(call, "other", &reason)
         })?;
         self.context.add(decision.context.take());
+        let explanation = decision.take_explanation();
         let (reason, exit) = match decision.verdict {
             Verdict::Deny(reason) => (reason, None),
             Verdict::Stop(reason) => (reason, Some(ExitReason::Interrupted)),
             Verdict::Continue | Verdict::Allow | Verdict::Ask { .. } => return Ok(decision),
         };
-        let explanation = decision.explanation;
         let refusal = Refusal::by_gate(self.cx, &request, &reason, explanation).await;
         Err(match exit {
             Some(exit) => refusal.ending_with(exit),

@@ -53,7 +53,7 @@ pub struct InboundMessage {
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub content: Arc<str>,
     /// The id of the session that the message belongs to. An empty one becomes `CHANNEL:CHAT_ID`
-    /// when the message is published.
+    /// when the message is published, or else when a gateway receives it.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub session_key: Arc<str>,
     /// Images and documents: [`Part::Image`] and [`Part::Document`]. They become parts of the

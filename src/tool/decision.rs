@@ -82,9 +82,10 @@ pub struct ToolDecision {
     pub args: Option<Value>,
     /// A text for the model that is added to the result of the call, if there is one.
     pub context: Option<String>,
-    /// The [explanation](super::PermissionGate::explain) of a gate that explains a decision when
-    /// it makes it. Without one, the gate is asked for it.
-    pub(crate) explanation: Option<String>,
+    /// The verdict of a gate that explains it when it decides, and its
+    /// [explanation](super::PermissionGate::explain), which counts while the verdict is the same.
+    /// Without one, the gate is asked for it.
+    explanation: Option<(Verdict, String)>,
 }
 
 impl ToolDecision {
@@ -134,10 +135,16 @@ impl ToolDecision {
         self
     }
 
-    /// Sets the explanation.
+    /// Sets the explanation of the verdict.
     pub(crate) fn with_explanation(mut self, explanation: Option<String>) -> Self {
-        self.explanation = explanation;
+        self.explanation = explanation.map(|text| (self.verdict.clone(), text));
         self
+    }
+
+    /// Takes the explanation, unless the verdict was changed since.
+    pub(crate) fn take_explanation(&mut self) -> Option<String> {
+        let (verdict, text) = self.explanation.take()?;
+        (verdict == self.verdict).then_some(text)
     }
 
     fn ask_from(question: String, origin: AskOrigin) -> Self {

@@ -60,7 +60,8 @@ impl PermissionGate for Gates {
                 return Ok(combined);
             };
 
-            let decision = self.gates[next].check(&request).await?;
+            let mut decision = self.gates[next].check(&request).await?;
+            let explanation = decision.take_explanation();
             contexts[next] = decision.context;
             if let Verdict::Deny(_) | Verdict::Stop(_) = decision.verdict {
                 if let Some(args) = decision.args {
@@ -69,7 +70,7 @@ impl PermissionGate for Gates {
 
                 let mut denial = ToolDecision::of(decision.verdict);
                 denial.context = join(contexts);
-                return Ok(denial.with_explanation(decision.explanation));
+                return Ok(denial.with_explanation(explanation));
             }
 
             match decision.args {
@@ -85,8 +86,9 @@ impl PermissionGate for Gates {
                 _ => {}
             }
 
+            let explanation = combined.take_explanation().or(explanation);
             combined.verdict = combined.verdict.combine(decision.verdict);
-            combined.explanation = combined.explanation.or(decision.explanation);
+            combined = combined.with_explanation(explanation);
             has_checked[next] = true;
         }
 

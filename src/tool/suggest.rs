@@ -17,8 +17,8 @@ const USUAL: [&str; 12] = [
 /// Names longer than this are not compared: no tool has such a name.
 const LONGEST: usize = 96;
 
-/// The number of comparisons of names after which no further name is compared, a few ten
-/// milliseconds of work.
+/// The number of comparisons of names after which no further name is compared, some tens
+/// of milliseconds of work.
 const MAX_COMPARISONS: usize = 16_384;
 
 /// The comparisons of the unknown names in one response, or in one definition, with those of the
@@ -326,6 +326,7 @@ mod tests {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         assert_eq!(unknown_tool("rocket", &names), r#"unknown tool "rocket""#);
     }
+
     #[test]
     fn names_that_come_after_many_comparisons_are_not_compared() {
         let names: Vec<String> = (0..5_000).map(|i| format!("tool_{i:04}")).collect();

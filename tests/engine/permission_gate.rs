@@ -9,7 +9,7 @@ use agentcore::hooks::PermissionHook;
 use agentcore::permission::PermissionRules;
 use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{Access, Asking, Confirmer, GateRequest, PermissionGate};
+use agentcore::tool::{Access, Asking, Confirmer, GateRequest, PermissionGate, Verdict};
 use agentcore::{
     Answer, ExitReason, FuncTool, PermissionRequest, Result, SdkMessage, ToolDecision, async_trait,
 };
@@ -126,6 +126,36 @@ async fn denial_by_rules_is_explained_without_a_second_decision() {
     assert_eq!(explanations(&messages), [expected]);
     // Each of the two gates decides once.
     assert_eq!(decisions.load(Ordering::Relaxed), 2);
+}
+
+/// Denies what the rules ask about.
+struct DeniesQuestions(PermissionRules);
+
+#[async_trait]
+impl PermissionGate for DeniesQuestions {
+    async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
+        let mut decision = self.0.check(request).await?;
+        if let Verdict::Ask { .. } = decision.verdict {
+            decision.verdict = Verdict::Deny("not here".into());
+        }
+        Ok(decision)
+    }
+
+    fn explain(&self, _request: &GateRequest) -> Option<String> {
+        Some("questions are denied".into())
+    }
+}
+
+#[tokio::test]
+async fn explanation_of_rules_is_not_that_of_a_gate_that_decides_otherwise() {
+    let rules = PermissionRules::new().ask("act").unwrap();
+    let agent = agent(calls_act())
+        .tool(logged("act", &Log::default()))
+        .permissions(DeniesQuestions(rules))
+        .build()
+        .unwrap();
+    let (messages, _) = watch(agent.run("Go")).await;
+    assert_eq!(explanations(&messages), ["questions are denied"]);
 }
 
 #[tokio::test]

@@ -106,7 +106,22 @@ fn has_password(address: &str) -> bool {
     };
     // Not only up to a `?` or `#`: a password may contain them.
     let user = after_scheme.rsplit_once('@').map_or("", |(user, _)| user);
-    user.contains(':') || parameters.to_ascii_lowercase().contains("password")
+    let after_colon = user.split_once(':').map(|(_, rest)| rest);
+    after_colon.is_some_and(|rest| !is_port(rest)) || names_password(parameters)
+}
+
+/// Returns `true` for the port of a host, a path and parameters, whose values may contain an `@`.
+fn is_port(text: &str) -> bool {
+    let after_digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    after_digits.len() < text.len() && after_digits.starts_with('/') && after_digits.contains('?')
+}
+
+fn names_password(parameters: &str) -> bool {
+    let parameters = parameters.to_ascii_lowercase();
+    let mut ends = parameters
+        .match_indices("password")
+        .map(|(start, name)| &parameters[start + name.len()..]);
+    ends.any(|end| end.trim_start().starts_with('='))
 }
 
 pub(in crate::config) fn model_schema(_: &mut SchemaGenerator) -> Schema {

@@ -20,9 +20,10 @@ const PROMPT: &str = "You are a subagent. Complete the task on your own with the
 ///
 /// The subagent has the model, the hooks and the tools of the calling run, except tools that start
 /// agents, and at most 10 turns. It runs as a [child](crate::Session::child_of) of that run, in a
-/// session `PARENT:sub:subagent:CALL-RESPONSE`. The result is `Subagent task completed:` with lines
-/// for `Label`, `Iterations` and `Result`; the user sees its first 500 characters. A gateway adds
-/// this tool to its agents.
+/// session `PARENT:sub:subagent:CALL-RESPONSE`, shortened as for
+/// [`Agent::as_tool`](crate::Agent::as_tool) if it is too long. The result is
+/// `Subagent task completed:` with lines for `Label`, `Iterations` and `Result`; the user sees its
+/// first 500 characters. A gateway adds this tool to its agents.
 pub fn subagent() -> FuncTool {
     let description = "Runs a subagent on a task and returns its result. It sees nothing of this \
         conversation, so the task needs everything.";

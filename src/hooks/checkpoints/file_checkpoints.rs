@@ -141,7 +141,8 @@ const MAX_CAPTURES: usize = 2;
 /// Nothing is removed automatically: the checkpoints of a session that is deleted or pruned remain.
 /// Use [`prune`](Self::prune) to remove checkpoints by age, and [`forget`](Self::forget) to remove
 /// the checkpoints of one session. After a whole store was pruned, call `forget` for each removed
-/// session:
+/// session. The default store does not have the session of an
+/// [`Agent::run`](crate::Agent::run) in progress either:
 ///
 /// ```
 /// use agentcore::SessionStore;

@@ -1,7 +1,7 @@
 // Markdown as elements: a subset, without any HTML. Each part is linear in the length of the text,
 // and bounded in depth and in the number of elements; what is over a bound is shown as plain text.
-// So no two repetitions in a row of a pattern match the same characters, and none that may begin at
-// any place begins within its own match.
+// So no two repetitions in a row of a pattern match the same characters, unless a lookahead settles
+// where the first ends, and none that may begin at any place begins within its own match.
 
 const MAX_MARKDOWN = 256 * 1024;
 const MAX_ELEMENTS = 10_000;

@@ -131,7 +131,8 @@ fn settings(request: &ModelRequest) -> Value {
         "parallel": settings.parallel_tool_calls,
         "extra": request.extra,
     });
-    // Only what is set: recordings made before these settings existed stay valid.
+    // Only what is set: earlier recordings, which lack these settings, stay valid for requests that
+    // do not set them.
     for (name, setting) in [
         ("prompt_cache", settings.prompt_cache),
         ("long_prompt_cache", settings.long_prompt_cache),

@@ -72,7 +72,9 @@ pub fn ask_user_question(interactor: impl Interactor) -> FuncTool {
         let interactor = interactor.clone();
         async move {
             let chosen = interactor.choose(&asking, &choice).await;
-            chosen.map_err(|error| unanswered(&choice, &error.to_string()).into())
+            chosen.map_err(|error| {
+                unanswered(&choice, &format!("the user could not be asked: {error}")).into()
+            })
         }
     })
 }
@@ -128,7 +130,7 @@ pub fn ask_user_question_in_stream() -> FuncTool {
             Answer::Allow | Answer::AllowForSession => Ok(Chosen::text("yes")),
             Answer::Edit(value) => Ok(Chosen::text(value.to_string())),
             Answer::Deny(reason) => Err(ToolError::new(reason).into()),
-            Answer::Unanswered => Err(unanswered(&choice, "no answer was given").into()),
+            Answer::Unanswered => Err(unanswered(&choice, "the question was not answered").into()),
         }
     })
 }
@@ -146,10 +148,8 @@ fn to_chosen(choice: &Choice, text: String, picked: Vec<usize>) -> Chosen {
     chosen
 }
 
-fn unanswered(choice: &Choice, reason: &str) -> ToolError {
-    let text = format!(
-        "the question was not answered: {reason}; decide yourself, or report what you need to know"
-    );
+fn unanswered(choice: &Choice, problem: &str) -> ToolError {
+    let text = format!("{problem}; decide yourself, or report what you need to know");
     ToolError::new(text).with_text_question(choice.question.clone())
 }
 

@@ -182,17 +182,23 @@ fn pick(choice: &Choice, item: &str) -> Option<usize> {
             .filter(|at| *at < choice.options.len());
     }
 
-    let typed = item.to_lowercase();
-    let labels = choice
-        .options
-        .iter()
-        .map(|option| option.label.to_lowercase());
-    let labels: Vec<String> = labels.collect();
-    if let Some(index) = labels.iter().position(|label| *label == typed) {
+    let options = &choice.options;
+    if let Some(index) = options.iter().position(|option| option.label == item) {
         return Some(index);
     }
 
-    let mut indices = (0..labels.len()).filter(|index| labels[*index].starts_with(&typed));
+    let typed = item.to_lowercase();
+    let labels = options.iter().map(|option| option.label.to_lowercase());
+    let labels: Vec<String> = labels.collect();
+    if labels.contains(&typed) {
+        return only_index(&labels, |label| label == typed);
+    }
+    only_index(&labels, |label| label.starts_with(&typed))
+}
+
+/// Returns the index of the only label for which `condition` holds.
+fn only_index(labels: &[String], condition: impl Fn(&str) -> bool) -> Option<usize> {
+    let mut indices = (0..labels.len()).filter(|index| condition(&labels[*index]));
     match (indices.next(), indices.next()) {
         (Some(only), None) => Some(only),
         _ => None,
@@ -296,14 +302,16 @@ mod tests {
 
     #[test]
     fn option_is_picked_by_its_number_its_label_or_a_unique_beginning() {
-        let labels = ["JSON", "JSON Lines", "YAML"];
+        let labels = ["JSON", "JSON Lines", "YAML", "go", "Go"];
         let choice = labels.iter().fold(Choice::new("Which?"), |choice, label| {
             choice.option(ChoiceOption::new(*label))
         });
         for (item, index) in [
             ("2", Some(1)),
             ("0", None),
-            ("4", None),
+            ("6", None),
+            ("Go", Some(4)),
+            ("GO", None),
             ("json", Some(0)),
             ("JSON l", Some(1)),
             ("JSON Lines", Some(1)),

@@ -28,9 +28,10 @@ const MAX_DURATION: Duration = Duration::from_secs(10 * 60);
 /// options set others. Tools that start agents are omitted, unless the definition lists them and
 /// the depth allows it ([`max_subagent_depth`](crate::AgentBuilder::max_subagent_depth)).
 ///
-/// A subagent's session is `PARENT:sub:TYPE:ID`. The result has this id, and a later call of the
-/// same session can continue the subagent with it. `Task` needs no question, because each call of
-/// the subagent passes the gates; rules such as `deny:Agent(TYPE)` apply.
+/// A subagent's session is `PARENT:sub:TYPE:ID`, shortened as for
+/// [`Agent::as_tool`](crate::Agent::as_tool) if it is too long. The result has this id, and a later
+/// call of the same session can continue the subagent with it. `Task` needs no question, because
+/// each call of the subagent passes the gates; rules such as `deny:Agent(TYPE)` apply.
 ///
 /// ```
 /// use agentcore::Agent;

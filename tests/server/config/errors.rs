@@ -291,13 +291,20 @@ fn variable_of_the_environment_becomes_a_secret() {
 #[test]
 fn address_with_a_password_is_an_error() {
     let sessions = |url: &str| format!("model: m\nsessions: {{ type: postgres, url: '{url}' }}");
-    assert!(Config::from_yaml(&sessions("postgres://agent@127.0.0.1/agent")).is_ok());
+    for url in [
+        "postgres://agent@127.0.0.1/agent",
+        "postgres://127.0.0.1:5432/agent?user=agent@tenant",
+        "host=127.0.0.1 dbname=passwords",
+    ] {
+        assert!(Config::from_yaml(&sessions(url)).is_ok(), "{url}");
+    }
     for url in [
         "postgres://agent:pw@127.0.0.1/agent",
         "postgres://h/d?password=pw",
         "postgres://agent:p#pw@127.0.0.1/agent",
         "postgres://agent:p?pw@127.0.0.1/agent",
-        "host=127.0.0.1 user=agent password=pw",
+        "postgres://agent:5432@127.0.0.1/agent?application_name=a",
+        "host=127.0.0.1 user=agent password = pw",
     ] {
         let text = error(&sessions(url));
         assert!(text.contains("a password must not be written"), "{text}");
