@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
-use crate::message::Message;
+use crate::message::{Message, Messages};
 use crate::model::StopReason;
 use crate::run::{
     CLOSING_TIME, ExitReason, ModelStats, RunContext, RunOutput, SteeredMessage, Stop,
@@ -78,7 +78,7 @@ impl ActiveRun {
         self.add_outcome_to_state();
         if !self.config.hooks.after_agent.is_empty() {
             let old_messages = self.cx.state(|state| state.messages.clone());
-            if let Err(text) = panic::catch_async(self.after_agent()).await {
+            if let Err(text) = panic::catch_async(self.after_agent(&old_messages)).await {
                 self.cx.warn(format!("after_agent panicked: {text}"));
             }
             self.cx.state(|state| state.retain_positions(&old_messages));
@@ -109,11 +109,11 @@ impl ActiveRun {
         });
     }
 
-    /// Runs the `after_agent` hooks, each on the state that the previous hook returned.
-    async fn after_agent(&mut self) {
+    /// Runs the `after_agent` hooks, each on the state that the previous hook returned. The history
+    /// before them is `old_messages`.
+    async fn after_agent(&mut self, old_messages: &Messages) {
         let config = &*self.config;
         let mut state = self.cx.state_copy();
-        let old_messages = state.messages.clone();
         let mut grace = None;
         for hook in &config.hooks.after_agent {
             self.cx.set_state(state.clone());
@@ -133,7 +133,7 @@ impl ActiveRun {
             }
         }
 
-        if state.drop_stale_compaction(&old_messages) {
+        if state.drop_stale_compaction(old_messages) {
             self.cx.warn(STALE_COMPACTION);
         }
 

@@ -108,7 +108,7 @@ impl Gateway {
     /// returns, so that messages keep their order.
     fn dispatch(&self, mut delivery: Delivery<InboundMessage>) -> BoxFuture<'_, ()> {
         let core = &*self.core;
-        // A bus that forgot it would mix all chats.
+        // A message without a session would have a new one, so its chat would have no history.
         delivery.message.fill_session_key();
         let message = &delivery.message;
         if &*message.channel == SYSTEM {

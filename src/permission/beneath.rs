@@ -16,6 +16,22 @@ pub(crate) enum Beneath {
     Possible,
 }
 
+impl PathContext {
+    /// Returns the paths of the workspace as they are compared: its own, and that without links.
+    pub(super) fn workspace_folders(&self) -> PathOf {
+        let workspace = self.workspace.as_ref().filter(|_| self.follows_links);
+        let real_path = workspace.and_then(|path| fs::canonicalize(path).ok());
+        let real_path = real_path.as_ref().and_then(|path| path.to_str());
+        let real_folders = real_path.map(|path| PathOf::of_text(path, self));
+        let mut folders = real_folders.map_or_else(Vec::new, |path| path.0);
+        folders.push(root(self));
+        if self.folds_case {
+            return PathOf(folders).folded();
+        }
+        PathOf(folders)
+    }
+}
+
 impl PathPattern {
     /// Returns the segments of a rule to deny or to ask, as they are compared with paths.
     pub(super) fn compared(&self, context: &PathContext) -> Vec<Segment> {
@@ -72,28 +88,19 @@ impl PathPattern {
     }
 
     /// Returns `true` if paths of the pattern may lie in the workspace, but for its folder of git.
-    pub(crate) fn may_lie_in_project(&self, context: &PathContext) -> bool {
+    /// The workspace has the paths `folders` ([`PathContext::workspace_folders`]).
+    pub(crate) fn may_lie_in_project(&self, context: &PathContext, folders: &PathOf) -> bool {
         let pattern = self.compared(context);
         let is_deep = |segment: &Segment| *segment == Segment::Deep;
         let count = pattern.iter().position(is_deep).unwrap_or(pattern.len());
-        let may_lie_in = |root: &Vec<Segment>| {
-            let (above, inner) = pattern.split_at(count.min(root.len()));
+        let may_lie_in = |folder: &Vec<Segment>| {
+            let (above, inner) = pattern.split_at(count.min(folder.len()));
             let first = inner.iter().find(|segment| !is_deep(segment));
             let is_of_git = first.is_some_and(|name| *name == Segment::Name(tokens(".git")));
-            may_agree(above, root) && !is_of_git
+            may_agree(above, folder) && !is_of_git
         };
-        // The workspace may be named through links.
-        let workspace = context.workspace.as_ref().filter(|_| context.follows_links);
-        let real_path = workspace.and_then(|path| fs::canonicalize(path).ok());
-        let real_path = real_path.as_ref().and_then(|path| path.to_str());
-        let roots = real_path.map(|path| PathOf::of_text(path, context));
-        let mut roots = roots.map_or_else(Vec::new, |path| path.0);
-        roots.push(root(context));
-        if context.folds_case {
-            roots = PathOf(roots).folded().0;
-        }
         let has_unknown_home = context.home.is_none() && self.text().starts_with('~');
-        has_unknown_home || roots.iter().any(may_lie_in)
+        has_unknown_home || folders.0.iter().any(may_lie_in)
     }
 
     /// Returns `true` if the pattern may be about a file, or about one in a folder if the text ends

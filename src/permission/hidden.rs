@@ -41,6 +41,14 @@ impl<'s> Restriction<'s> {
     }
 }
 
+/// The folders of projects that builders may work on.
+struct Projects {
+    /// The paths of the workspace.
+    workspace: PathOf,
+    /// The folders outside of it that words of commands lead to.
+    others: Vec<PathOf>,
+}
+
 impl Policy<'_> {
     /// Returns the question about a command that may hide what one of the rules is about.
     pub(super) fn hidden<'s>(
@@ -84,7 +92,10 @@ impl Policy<'_> {
         rules: &[&'s Rule],
     ) -> Option<(&'s Rule, String)> {
         let restrictions: Vec<_> = rules.iter().map(|rule| Restriction::new(rule)).collect();
-        let projects = LazyCell::new(|| self.other_projects(call));
+        let projects = LazyCell::new(|| Projects {
+            workspace: self.context.workspace_folders(),
+            others: self.other_projects(call),
+        });
         let mut commands = analysis.commands.iter();
         commands.find_map(|command| {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
@@ -127,7 +138,7 @@ impl Policy<'_> {
         &self,
         files: Option<KnownFiles>,
         restriction: &Restriction<'_>,
-        projects: &LazyCell<Vec<PathOf>, impl FnOnce() -> Vec<PathOf>>,
+        projects: &LazyCell<Projects, impl FnOnce() -> Projects>,
     ) -> bool {
         let Restriction { rule, .. } = restriction;
         let RuleKind::Path(pattern) = &rule.kind else {
@@ -155,7 +166,8 @@ impl Policy<'_> {
         let is_elsewhere = || {
             let may_lie_in =
                 |project| pattern.beneath(project, self.context, false) != Beneath::Impossible;
-            !pattern.may_lie_in_project(self.context) && !projects.iter().any(may_lie_in)
+            !pattern.may_lie_in_project(self.context, &projects.workspace)
+                && !projects.others.iter().any(may_lie_in)
         };
         names_all(files, rule)
             || files.is_inside && *restriction.is_elsewhere.get_or_init(is_elsewhere)

@@ -71,8 +71,7 @@ impl Drain {
 mod tests {
     use std::future::poll_fn;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Wake, Waker};
+    use std::task::Waker;
 
     use bytes::Bytes;
     use futures::{FutureExt, stream};
@@ -81,15 +80,7 @@ mod tests {
 
     use super::*;
     use crate::error::Result;
-
-    #[derive(Default)]
-    struct WakeCount(AtomicUsize);
-
-    impl Wake for WakeCount {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::util::wake_count::WakeCount;
 
     /// Returns a body without chunks that ends when the sender is dropped.
     fn body() -> (ByteStream, oneshot::Sender<()>) {
@@ -110,12 +101,12 @@ mod tests {
         let (mut drain, mut yields) = (Drain::default(), Yields::default());
         assert!(drain.poll(&mut body, &mut yields, &mut cx).is_pending());
         drop(sender);
-        assert_eq!(wakes.0.load(Ordering::SeqCst), 1, "the end of the body");
+        assert_eq!(wakes.get(), 1, "the end of the body");
         assert!(drain.poll(&mut body, &mut yields, &mut cx).is_ready());
 
         // The wakes of yields arrive while this task waits.
         yield_now().await;
-        assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+        assert_eq!(wakes.get(), 1);
     }
 
     #[tokio::test]
@@ -127,7 +118,7 @@ mod tests {
         let polled = drain.poll(&mut body, &mut yields, &mut Context::from_waker(&waker));
         assert!(polled.is_pending());
         yield_now().await;
-        assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+        assert_eq!(wakes.get(), 1);
     }
 
     #[tokio::test(start_paused = true)]

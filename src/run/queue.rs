@@ -208,20 +208,10 @@ impl MessageQueue {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
-    use std::task::Wake;
 
     use super::*;
     use crate::sdk::{Envelope, Level, SystemEvent, SystemKind};
-
-    #[derive(Default)]
-    struct WakeCount(AtomicUsize);
-
-    impl Wake for WakeCount {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::util::wake_count::WakeCount;
 
     fn message() -> SdkMessage {
         let kind = SystemKind::Informational {
@@ -236,7 +226,7 @@ mod tests {
     fn message_wakes_the_reader_only_while_it_waits() {
         let wakes = Arc::new(WakeCount::default());
         let reader = Waker::from(wakes.clone());
-        let wake_count = || wakes.0.load(Ordering::SeqCst);
+        let wake_count = || wakes.get();
         let queue = MessageQueue::default();
         queue.push(message());
         assert!(!queue.begin_read() && queue.pop(&reader).is_none());

@@ -10,10 +10,10 @@ mod agent_state;
 mod damage;
 mod descendants;
 mod errors;
+mod file_name_len;
 #[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod files;
 mod forward;
-mod id_len;
 mod info;
 mod inputs;
 mod json;
@@ -54,7 +54,7 @@ pub(crate) use descendants::descendants;
 #[cfg(feature = "session-log")]
 pub(crate) use errors::already_exists;
 pub(crate) use errors::not_found;
-pub(crate) use id_len::{MAX_FILE_NAME, file_name_len};
+pub(crate) use file_name_len::{MAX_FILE_NAME, file_name_len};
 pub use info::SessionInfo;
 pub use inputs::InputsChange;
 pub(crate) use inputs::{InputState, Inputs};

@@ -182,7 +182,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// ([`SessionInfo::parent`]). The session itself need not exist.
     ///
     /// The provided method lists all sessions. A store may omit sessions whose id does not begin
-    /// with `ID:sub:`, as the ids do that this crate makes for subagents. The durable stores omit
+    /// with `ID:sub:`, as the ids do that this crate makes for subagents, except for those that
+    /// begin with the id of an ancestor because they would be too long. The durable stores omit
     /// them, so that they need not read all sessions. A server removes these sessions with a
     /// thread.
     ///

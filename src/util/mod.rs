@@ -38,6 +38,8 @@ pub(crate) mod time;
 pub(crate) mod tls;
 pub(crate) mod unique_names;
 pub(crate) mod values;
+#[cfg(test)]
+pub(crate) mod wake_count;
 #[cfg(feature = "yaml")]
 pub(crate) mod yaml;
 

@@ -19,15 +19,18 @@ thread_local! {
 }
 
 /// Writes a message as its text in quotes: with `~` in front for its reasoning, and in the last one
-/// with the tail and a breakpoint after it.
+/// with the tail and, if `MARKED`, a breakpoint after it.
 #[derive(Clone, PartialEq)]
-struct Plain<const INPUT: bool = false> {
+struct Plain<const INPUT: bool = false, const MARKED: bool = true> {
     has_tail: bool,
 }
 
-impl<const INPUT: bool> Wire for Plain<INPUT> {
+/// A wire without breakpoints.
+type Unmarked = Plain<false, false>;
+
+impl<const INPUT: bool, const MARKED: bool> Wire for Plain<INPUT, MARKED> {
     const LIST: &'static str = if INPUT { "input" } else { "messages" };
-    const BREAKPOINT: &'static str = "!";
+    const BREAKPOINT: &'static str = if MARKED { "!" } else { "" };
 
     fn joins(&self, _: &Message, _: &Message) -> bool {
         false
@@ -54,42 +57,11 @@ impl<const INPUT: bool> Wire for Plain<INPUT> {
             tail.unwrap_or_default()
         );
         out.extend_from_slice(message.as_bytes());
-        Ok(Some(out.len()))
+        Ok(MARKED.then_some(out.len()))
     }
 
     fn has_tail(&self) -> bool {
         self.has_tail
-    }
-
-    fn system(&self, _: &SystemPrompt, _: &[Arc<Message>], _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-
-    fn tools(&self, _: &[ToolDefinition], _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// Writes messages like [`Plain`], without marks.
-#[derive(Clone, PartialEq)]
-struct Unmarked(Plain);
-
-impl Wire for Unmarked {
-    fn joins(&self, _: &Message, _: &Message) -> bool {
-        false
-    }
-
-    fn message(
-        &self,
-        group: &[Arc<Message>],
-        place: GroupPlace<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<usize>> {
-        self.0.message(group, place, out).map(|_| None)
-    }
-
-    fn has_tail(&self) -> bool {
-        self.0.has_tail
     }
 
     fn system(&self, _: &SystemPrompt, _: &[Arc<Message>], _: &mut Vec<u8>) -> Result<()> {
@@ -317,7 +289,7 @@ fn continuing(history: &Messages, text: &str) -> ModelRequest {
 /// Encodes the only request of a run, with a wire that has a tail. Returns the number of messages
 /// that were written.
 fn written(kept_body: &KeptBody, request: ModelRequest) -> usize {
-    let wire = Unmarked(Plain { has_tail: true });
+    let wire = Unmarked { has_tail: true };
     let fresh_body = encoded(&wire, &continuing(&request.messages, "x")).body;
     WRITTEN.set(0);
     let body = encoded_with(&wire, kept_body, &request).body;
@@ -355,7 +327,7 @@ fn run_with_the_same_long_history_continues_the_last_body() {
 #[test]
 fn body_is_lent_to_one_run_at_a_time() {
     let kept_body = KeptBody::default();
-    let wire = Unmarked(Plain { has_tail: false });
+    let wire = Unmarked { has_tail: false };
     let history = long_history();
     let first = continuing(&history, "a");
     encoded_with(&wire, &kept_body, &first);
@@ -377,7 +349,11 @@ fn body_that_depends_on_its_run_is_not_kept() {
     let history = long_history();
     let mut with_tail = continuing(&history, "a");
     set_clock(&mut with_tail, "noon");
-    let wire = Unmarked(Plain { has_tail: true });
+    let wire = Unmarked { has_tail: true };
+    encoded_with(&wire, &kept_body, &with_tail);
+
+    // The next request of the run has no tail.
+    set_clock(&mut with_tail, "");
     encoded_with(&wire, &kept_body, &with_tail);
     drop(with_tail);
     assert_eq!(written(&kept_body, continuing(&history, "b")), LONG + 1);

@@ -3,10 +3,9 @@
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::remote::MAX_REASON_CHARS;
+use crate::session::remote::scrub;
 use crate::util::Secret;
 use crate::util::secret::Redactor;
-use crate::util::text::truncate;
 
 /// The address of a server, with the user's credentials.
 pub(super) struct Address {
@@ -83,7 +82,7 @@ impl Address {
 
     /// Returns the start of a text of the server or the client, without secrets.
     pub(super) fn scrub(&self, text: &str) -> String {
-        truncate(&self.redactor.redact(text), MAX_REASON_CHARS).into_owned()
+        scrub(&self.redactor, text)
     }
 }
 
@@ -95,7 +94,7 @@ mod tests {
     fn text_of_a_server_has_no_password_and_is_cut() {
         let address = Address::read("redis://agent:secret-word-1@127.0.0.1/0").unwrap();
         let text = address.scrub(&format!("ERR secret-word-1 {}", "e".repeat(60_000)));
-        assert_eq!(text.chars().count(), MAX_REASON_CHARS);
+        assert_eq!(text.chars().count(), 2_000);
         assert!(!text.contains("secret-word") && text.ends_with("e..."));
     }
 }

@@ -24,6 +24,6 @@ pub use options::ServerOptions;
 #[cfg(feature = "postgres")]
 pub(super) use server::{DamagedPart, PIECE};
 pub(super) use server::{
-    Failure, IdPage, LeaseKey, MAX_REASON_CHARS, Outcome, Removal, Server, ServerPiece,
-    ServerRepair, ServerTail, timeout_for,
+    Failure, IdPage, LeaseKey, Outcome, Removal, Server, ServerPiece, ServerRepair, ServerTail,
+    scrub, timeout_for,
 };

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::session::log::{LogTail, Snapshots};
+use crate::util::secret::Redactor;
+use crate::util::text::truncate;
 
 /// The reason a call failed.
 #[derive(Debug)]
@@ -29,7 +31,12 @@ pub(in crate::session) type Outcome<T> = Result<T, Failure>;
 pub(in crate::session) const PIECE: u64 = 1024 * 1024;
 
 /// The maximum length of a server's text in an error, in characters.
-pub(in crate::session) const MAX_REASON_CHARS: usize = 2_000;
+const MAX_REASON: usize = 2_000;
+
+/// Returns the start of a text of a server or its client, without secrets.
+pub(in crate::session) fn scrub(redactor: &Redactor, text: &str) -> String {
+    truncate(&redactor.redact(text), MAX_REASON).into_owned()
+}
 
 /// The lowest transfer rate, in bytes per second, that the time limits allow for.
 const MIN_TRANSFER_RATE: u64 = 256 * 1024;

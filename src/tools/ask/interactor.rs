@@ -185,9 +185,9 @@ impl From<Chosen> for Answer {
 
 impl Chosen {
     /// Creates an answer that picks the options at these indexes, from 0.
-    pub fn picked(places: impl IntoIterator<Item = usize>) -> Self {
+    pub fn picked(indexes: impl IntoIterator<Item = usize>) -> Self {
         Self {
-            picked: places.into_iter().collect(),
+            picked: indexes.into_iter().collect(),
             text: None,
         }
     }
