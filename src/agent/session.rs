@@ -210,6 +210,10 @@ impl Session {
     /// Continues after [`ExitReason::AwaitingApproval`](crate::ExitReason::AwaitingApproval): the
     /// approved calls run, once, and the denied ones receive their denial as the result.
     ///
+    /// An approved call is checked once more: by its schema, the permission mode and the gates. A
+    /// call that they refuse by now does not run, and the refusal is its result. Questions of gates
+    /// count as answered. Hooks of `pre_tool_use` are asked again only about edited arguments.
+    ///
     /// A run that a hook stopped ends with `HookStopped` and may leave pending calls too.
     ///
     /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again.
