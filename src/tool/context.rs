@@ -114,7 +114,11 @@ impl ToolContext {
     /// use serde_json::json;
     ///
     /// # async fn example() -> Result<(), agentcore::BoxError> {
-    /// let parameters = json!({"type": "object"});
+    /// let parameters = json!({
+    ///     "type": "object",
+    ///     "properties": {"text": {"type": "string"}},
+    ///     "required": ["text"],
+    /// });
     /// let echo = FuncTool::new("echo", "Says it again", parameters, |_cx, args| async move {
     ///     Ok(args["text"].clone())
     /// });

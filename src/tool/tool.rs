@@ -47,7 +47,13 @@ use super::output::ToolOutput;
 /// }
 ///
 /// # futures::executor::block_on(async {
-/// let shout = Shout { parameters: json!({"type": "object"}) };
+/// let shout = Shout {
+///     parameters: json!({
+///         "type": "object",
+///         "properties": {"text": {"type": "string"}},
+///         "required": ["text"],
+///     }),
+/// };
 /// let output = shout.execute(ToolContext::detached(), json!({"text": "hi"})).await?;
 /// assert_eq!(output.content.text(), "HI");
 /// # Ok::<(), BoxError>(())
