@@ -279,14 +279,19 @@ impl AgentBuilder {
 
 /// # Permissions and questions
 impl AgentBuilder {
-    /// Sets the permission gate, which decides whether a call may run. Defaults to allowing
-    /// every call.
+    /// Sets the permission gate, which decides whether a call may run, such as
+    /// [`PermissionRules`](crate::permission::PermissionRules). Defaults to
+    /// [`AllowAll`](crate::tool::AllowAll): every call runs, unless a hook asks or denies, or the
+    /// [mode](Self::permission_mode) is [`Plan`](PermissionMode::Plan).
     pub fn permissions(mut self, gate: impl PermissionGate) -> Self {
         self.settings.gates = Gates::one(gate);
         self
     }
 
-    /// Sets the permission mode, which determines the calls that need no question. Defaults to
+    /// Sets the permission mode: the decision of gates such as
+    /// [`PermissionRules`](crate::permission::PermissionRules) about calls that no rule covers.
+    /// With the default gate, only [`Plan`](PermissionMode::Plan) and, for the questions of hooks,
+    /// [`DontAsk`](PermissionMode::DontAsk) have an effect. Defaults to
     /// [`PermissionMode::Default`].
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.settings.mode = mode;
@@ -306,7 +311,10 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the handling of a question that cannot be answered. Defaults to denying the call.
+    /// Sets the handling of a question that cannot be answered: the
+    /// [confirmer](Self::confirmer) does not answer it, and neither the run nor a parent run has a
+    /// [`Responder`](crate::Responder), or the [time for it](Self::ask_timeout) is over. Defaults
+    /// to denying the call.
     pub fn unanswered(mut self, unanswered: OnUnanswered) -> Self {
         self.limits.unanswered = unanswered;
         self
