@@ -80,8 +80,9 @@ impl Session {
         &self.id
     }
 
-    /// Adds a value that hooks and tools of the next run can read by its type. It replaces an
-    /// earlier value of this type.
+    /// Adds a value for the hooks and tools of the next run, such as the tenant of a request. They
+    /// read it by its type, with [`RunContext::value`](crate::RunContext::value) and
+    /// [`ToolContext::value`]. It replaces an earlier value of this type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.options.values.insert(value);
         self
