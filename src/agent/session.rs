@@ -106,7 +106,7 @@ impl Session {
     ///
     /// * an input that the model refused, unless
     ///   [refused turns are kept](crate::AgentBuilder::keep_refused);
-    /// * an unanswered input that was too long, or whose media made the request invalid.
+    /// * an input without a response that was too long, or whose media made the request invalid.
     pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.options.input_id = Some(id.into());
         self
@@ -335,7 +335,7 @@ impl Session {
     ///         async move { text }
     ///     }
     /// });
-    /// // It is also asked about the end of the task if that comes after its answer.
+    /// // The model is called again if the task ends after its response.
     /// let model = FunctionModel::new(|request| {
     ///     vec![Ok(match request.messages.len() {
     ///         1 => ModelEvent::ToolCall(ToolCall::new("call_1", "scout", json!({}))),
