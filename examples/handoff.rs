@@ -45,8 +45,8 @@ async fn main() -> agentcore::Result<()> {
         println!("> {input}");
         let mut run = support.run("customer_7", input);
         while let Some(message) = run.next().await {
-            if let SdkMessage::Assistant(answer) = &message {
-                for call in answer.message.message.tool_calls() {
+            if let SdkMessage::Assistant(response) = &message {
+                for call in response.message.message.tool_calls() {
                     println!("({} {})", call.name, call.args);
                 }
             }

@@ -36,7 +36,11 @@ fn weather() -> FuncTool {
     FuncTool::new(
         "weather",
         "The weather in a city",
-        json!({"type": "object"}),
+        json!({
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            "required": ["city"],
+        }),
         |_cx, args| async move { format!("21 C and sunny in {}", args["city"]) },
     )
 }

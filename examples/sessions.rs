@@ -39,17 +39,13 @@ async fn main() -> Result<(), BoxError> {
 
     // The next process continues the latest conversation of this directory.
     let agent = agent(&store)?;
-    let latest = store.latest("/srv/travel").await?;
-    let session = agent.session(
-        latest
-            .ok_or("the store has no session of this directory")?
-            .id,
-    );
+    let latest = agent.latest_session().await?;
+    let session = latest.ok_or("the store has no session of this directory")?;
     let output = session.clone().run("And by train?").await?;
     println!("continued: {} messages", output.messages.len());
 
     // The fork has the first two messages and another turn. The session itself stays as it is.
-    let fork = session.fork_at("by boat", 2).await?;
+    let fork = session.fork_at("trip-by-boat", 2).await?;
     let output = fork.run("And by boat?").await?;
     println!("forked: {} messages", output.messages.len());
 

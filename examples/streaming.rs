@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Prints a piece of an answer at once, although it does not end with a line break.
+/// Prints a piece of a response at once, although it does not end with a line break.
 fn print(message: &SdkMessage) {
     print!("{}", message.text_delta().unwrap_or_default());
     let _ = io::stdout().flush();

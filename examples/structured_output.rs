@@ -1,5 +1,5 @@
-//! An answer as a value of a type, from which its schema is derived. An answer that does not match
-//! is sent back to the model with an explanation.
+//! A response as a value of a type, from which its schema is derived. A response that does not
+//! match is sent back to the model with an explanation.
 //!
 //! ```sh
 //! cargo run --example structured_output
@@ -30,7 +30,7 @@ async fn main() -> agentcore::Result<()> {
     println!("{} has {} inhabitants.", city.name, city.inhabitants);
     for request in model.requests().iter().skip(1) {
         println!(
-            "\nThe first answer went back with:\n{}",
+            "\nThe first response went back with:\n{}",
             request.messages.last_content()
         );
     }

@@ -1,5 +1,5 @@
 //! A lead agent that gives three researchers a file each, at the same time, and combines their
-//! answers. The models are functions, so no key is needed; the files are in this repository.
+//! texts. The models are functions, so no key is needed; the files are in this repository.
 //!
 //! ```sh
 //! cargo run --example subagents --features tools
@@ -40,7 +40,7 @@ async fn main() -> agentcore::Result<()> {
     Ok(())
 }
 
-/// Prints the work of the researchers, indented, and the answers of the lead.
+/// Prints the work of the researchers, indented, and the responses of the lead.
 fn print(message: &SdkMessage) {
     match message {
         SdkMessage::System(event) => match &event.kind {
@@ -48,14 +48,14 @@ fn print(message: &SdkMessage) {
             SystemKind::TaskNotification(task) => println!("    {}", task.summary),
             _ => {}
         },
-        SdkMessage::Assistant(answer) if message.parent_tool_use_id().is_none() => {
-            println!("{}", answer.text());
+        SdkMessage::Assistant(response) if message.parent_tool_use_id().is_none() => {
+            println!("{}", response.text());
         }
         _ => {}
     }
 }
 
-/// Answers as the model of the lead: three tasks in one answer, then their results.
+/// Responds as the model of the lead: three tasks in one response, then their results.
 fn lead(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let mut results = request.messages.tool_messages().peekable();
     if results.peek().is_some() {
@@ -80,7 +80,7 @@ fn lead(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     std::iter::once(Ok(text)).chain(calls).collect()
 }
 
-/// Answers as the model of a researcher: searches the file that the prompt names, and lists its
+/// Responds as the model of a researcher: searches the file that the prompt names, and lists its
 /// headings.
 fn research(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let file = request.messages.user_messages().next();

@@ -1,5 +1,5 @@
-//! Tests of an agent without a network. A script determines the answers of the model, and a strict
-//! model refuses every request that a provider would refuse.
+//! Tests of an agent without a network. A script determines the responses of the model, and a
+//! strict model refuses every request that a provider would refuse.
 //!
 //! ```sh
 //! cargo run --example testing
@@ -14,13 +14,15 @@ fn assistant(model: impl Model) -> agentcore::Result<Agent> {
     let add = FuncTool::new(
         "add",
         "Adds two numbers",
-        json!({"type": "object"}),
+        json!({
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+        }),
         |_cx, args| async move {
-            let (a, b) = (
-                args["a"].as_i64().ok_or("a is missing")?,
-                args["b"].as_i64().ok_or("b is missing")?,
-            );
-            Ok((a + b).to_string())
+            let (a, b) = (args["a"].as_i64(), args["b"].as_i64());
+            let sum = a.zip(b).and_then(|(a, b)| a.checked_add(b));
+            Ok(sum.ok_or("the sum is too large")?.to_string())
         },
     );
     Agent::builder(model)
@@ -56,10 +58,13 @@ async fn sum_of_two_numbers_is_answered() -> agentcore::Result<()> {
 
 async fn failed_call_is_reported_to_the_model() -> agentcore::Result<()> {
     let script = ScriptedModel::new()
-        .call("add", json!({"a": 2}))
-        .expect(|request| assert_eq!(request.messages.last_content(), "Error: b is missing"))
-        .say("I need two numbers.");
-    let output = assistant(script.clone())?.run("2+?").await?;
+        .call("add", json!({"a": i64::MAX, "b": 1}))
+        .expect(|request| {
+            let text = request.messages.last_content();
+            assert_eq!(text, "Error: the sum is too large");
+        })
+        .say("I cannot add these.");
+    let output = assistant(script.clone())?.run("2^63-1+1?").await?;
     assert_eq!(output.end, ExitReason::EndTurn);
     script.verify()
 }

@@ -37,12 +37,19 @@
 //! the stored history can be sent to any provider. Messages of subagents have a
 //! `parent_tool_use_id`; their runs begin with a `task_started` and end with a `task_notification`.
 //!
+//! * `providers`: models over HTTP (feature `http`); [`Model`]: a model of your own.
+//! * [`FuncTool`] and [`Tool`]: your own tools; [`tools`]: those of this crate, for files, search,
+//!   the shell and the web.
+//! * [`permission`]: rules that allow or deny calls, or ask about them. Without
+//!   [`AgentBuilder::permissions`], every call runs.
 //! * [`hook`]: hooks around the run, the request, the model call, its tokens and every tool call.
 //! * [`hooks`]: the hooks of this crate: files, their checkpoints, skills, memory, task lists,
 //!   summaries, spans, sessions.
 //! * [`subagent`] and [`tools::task`]: subagents by their type; [`Agent::as_tool`]: an agent as a
 //!   tool; [`subagent::Handoffs`]: agents that hand the conversation over to each other.
-//! * [`Session`]: a conversation that lasts longer than one run.
+//! * [`Session`]: a conversation that lasts longer than one run; [`session`]: the stores that keep
+//!   it.
+//! * [`backend`]: the files and commands that tools and hooks work on.
 //! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.
 //! * [`testing`]: models that follow a script, for tests and examples without a network.
 //!
@@ -83,11 +90,12 @@
 //! * `fs`: `backend::LocalBackend`, the files below one folder (Unix).
 //! * `search`: finding files by path and by content in any backend.
 //! * `process`: commands in a `LocalBackend`.
-//! * `yaml`: permission rules in YAML, and `hooks::SkillsHook`.
+//! * `yaml`: permission rules in YAML, `hooks::SkillsHook`, and types of subagents in Markdown
+//!   files (`SubagentRegistry::load_dir`).
 //! * `sandbox`: `backend::Sandbox`, limits that the kernel enforces on the commands of a
 //!   `LocalBackend` (Linux; on other systems, commands with a sandbox are refused).
-//! * `tools`: tools for files, search and the shell, and `hooks::FilesystemHook`; it turns on `fs`,
-//!   `search` and `process`.
+//! * `tools`: tools for files, search and the shell, `hooks::FilesystemHook`, and questions at the
+//!   terminal (`tools::ask`); it turns on `fs`, `search` and `process`.
 //! * `web`: the tools `web_fetch` and `internet_search`, and the guard that keeps them out of
 //!   private networks; it turns on `tls`.
 //! * `calc`: the tool `calculate`.

@@ -10,7 +10,7 @@ pub(crate) fn show(message: &SdkMessage) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match message {
         SdkMessage::Partial(_) => write!(out, "{}", message.text_delta().unwrap_or_default())?,
-        SdkMessage::Assistant(answer) if !answer.text().is_empty() => writeln!(out, "\n")?,
+        SdkMessage::Assistant(response) if !response.text().is_empty() => writeln!(out, "\n")?,
         SdkMessage::ToolProgress(progress) => show_progress(&mut out, progress)?,
         SdkMessage::User(results) => show_errors(&mut out, results)?,
         SdkMessage::Result(result) => show_end(&mut out, result)?,

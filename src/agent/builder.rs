@@ -87,244 +87,6 @@ impl AgentBuilder {
         }
     }
 
-    /// Sets the agent's name, for messages and traces. Defaults to `agent`.
-    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.settings.agent = name.into();
-        self
-    }
-
-    /// Sets a fixed system prompt. Replaces a [`prompter`](Self::prompter).
-    pub fn system_prompt(self, prompt: impl Into<SystemPrompt>) -> Self {
-        self.prompter(model::StaticPrompt::new(prompt))
-    }
-
-    /// Sets the prompter, which assembles the system prompt at the start of every run. Replaces a
-    /// [`system_prompt`](Self::system_prompt).
-    pub fn prompter(mut self, prompter: impl Prompter) -> Self {
-        self.prompter = Arc::new(prompter);
-        self
-    }
-
-    /// Adds a tool. If a hook registers a tool of the same name, the hook's tool is used, and the
-    /// run emits a warning.
-    pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.tools.push(Arc::new(tool));
-        self
-    }
-
-    /// Adds tools.
-    pub fn tools<T: Tool>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
-        let tools = tools
-            .into_iter()
-            .map(|tool| Arc::new(tool) as Arc<dyn Tool>);
-        self.tools.extend(tools);
-        self
-    }
-
-    /// Adds the tools of a registry. Calls of its disabled tools are refused. Calls of its allowed
-    /// tools need no question of the permission mode; rules and hooks can still ask or deny.
-    pub fn registry(mut self, registry: &ToolRegistry) -> Self {
-        self.tools.extend(registry.tools());
-        self.disabled_tools
-            .extend(registry.disabled().map(Arc::from));
-        self.settings
-            .allowed_tools
-            .extend(registry.allowed().map(Arc::from));
-        self
-    }
-
-    /// Adds a source of tools that may change during a run. It is asked before each turn. Its tools
-    /// that have the name of a tool of the agent or of a hook are omitted, with a warning, and so
-    /// are tools that providers would refuse.
-    pub fn tool_source(mut self, source: impl ToolSource) -> Self {
-        self.sources.push(Arc::new(source));
-        self
-    }
-
-    /// Adds a hook, inside the hooks added before. At most 96 hooks may wrap a model call, and at
-    /// most 96 a tool call; for a subagent, the hooks of its parent runs count as well.
-    pub fn hook(mut self, hook: impl Hook) -> Self {
-        self.hooks.push(Arc::new(hook));
-        self
-    }
-
-    /// Adds hooks, in order.
-    pub fn hooks<H: Hook>(mut self, hooks: impl IntoIterator<Item = H>) -> Self {
-        let hooks = hooks
-            .into_iter()
-            .map(|hook| Arc::new(hook) as Arc<dyn Hook>);
-        self.hooks.extend(hooks);
-        self
-    }
-
-    /// Sets the backend that stores files and runs commands, for hooks and for tools that use
-    /// [`ToolContext::backend`](crate::ToolContext::backend). The tools of a preset use the backend
-    /// that the preset was created with. Defaults to none.
-    pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.settings.backend = Some(Arc::new(backend));
-        self
-    }
-
-    /// Sets the working directory that messages and prompts name, and that new sessions store for
-    /// [`Agent::latest_session`]. Defaults to none.
-    pub fn cwd(mut self, cwd: impl Into<Arc<str>>) -> Self {
-        self.settings.cwd = Some(cwd.into());
-        self
-    }
-
-    /// Sets the store of all sessions. Defaults to a [`ThreadStore`](crate::ThreadStore) that
-    /// stores sessions in memory for an hour after their last use, at most 1,000 sessions and 64
-    /// MiB. Beyond that it drops the least recently used sessions. The session of [`Agent::run`] is
-    /// not stored in it, unless calls wait for approval.
-    pub fn store(mut self, store: impl SessionStore) -> Self {
-        self.store = Some(Arc::new(store));
-        self
-    }
-
-    /// Sets the permission gate, which decides whether a call may run. Defaults to allowing
-    /// every call.
-    pub fn permissions(mut self, gate: impl PermissionGate) -> Self {
-        self.settings.gates = Gates::one(gate);
-        self
-    }
-
-    /// Sets the confirmer, which answers questions before any responder is asked. Defaults to none.
-    pub fn confirmer(mut self, confirmer: impl Confirmer) -> Self {
-        self.settings.confirmer = Some(Arc::new(confirmer));
-        self
-    }
-
-    /// Sets the permission mode, which determines the calls that need no question. Defaults to
-    /// [`PermissionMode::Default`].
-    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
-        self.settings.mode = mode;
-        self
-    }
-
-    /// Sets the handling of a question that cannot be answered. Defaults to denying the call.
-    pub fn unanswered(mut self, unanswered: OnUnanswered) -> Self {
-        self.limits.unanswered = unanswered;
-        self
-    }
-
-    /// Sets the handling of background tasks that have not ended when the model's response has no
-    /// more calls. Defaults to ending them with the run.
-    pub fn unfinished_tasks(mut self, unfinished: UnfinishedTasks) -> Self {
-        self.limits.unfinished_tasks = unfinished;
-        self
-    }
-
-    /// Sets the time within which a pending call ([`OnUnanswered::Park`]) can be decided. After
-    /// it, the call can only be denied. Defaults to no limit.
-    pub fn approval_expiry(mut self, expiry: Duration) -> Self {
-        self.limits.approval_expiry = Some(expiry);
-        self
-    }
-
-    /// Sets the time that a run waits for the answer to a question. After it, the question counts
-    /// as [unanswered](Self::unanswered). Defaults to no limit.
-    pub fn ask_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.ask_timeout = Some(timeout);
-        self
-    }
-
-    /// Sets the maximum number of tokens of one response. Defaults to the model's limit.
-    pub fn max_output_tokens(mut self, tokens: u32) -> Self {
-        self.request.max_output_tokens = Some(tokens);
-        self
-    }
-
-    /// Sets the sampling temperature, at least 0. Defaults to the provider's.
-    pub fn temperature(mut self, temperature: f64) -> Self {
-        self.request.temperature = Some(temperature);
-        self
-    }
-
-    /// Sets the sequences that end a response, replacing those set before. Defaults to none.
-    pub fn stop_sequences<S: Into<String>>(mut self, stop: impl IntoIterator<Item = S>) -> Self {
-        self.request.stop = stop.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Sets the settings that not every model supports. Defaults to the provider's.
-    pub fn model_settings(mut self, settings: ModelSettings) -> Self {
-        self.request.settings = settings;
-        self
-    }
-
-    /// Adds a tool that the provider runs itself, such as a web search. Calls of it are part of the
-    /// response: no permission is asked and no hook of a tool call runs.
-    pub fn hosted_tool(mut self, tool: HostedTool) -> Self {
-        let tools = self.request.hosted_tools.iter().cloned();
-        self.request.hosted_tools = tools.chain([tool]).collect();
-        self
-    }
-
-    /// Sets whether the stream has `stream_event` messages: the pieces of a response as they
-    /// arrive. Defaults to `false`.
-    pub fn include_partial_messages(mut self, include: bool) -> Self {
-        self.settings.partial_messages = include;
-        self
-    }
-
-    /// Sets whether the system prompt of the last two turns before [`max_turns`](Self::max_turns)
-    /// asks the model to finish. Defaults to `false`.
-    pub fn wrap_up(mut self, enabled: bool) -> Self {
-        self.request.wrap_up = enabled;
-        self
-    }
-
-    /// Sets whether an input that the model refused stays in the history, with the response.
-    /// Defaults to `false`, because the provider would refuse the input again in the next request.
-    pub fn keep_refused(mut self, keep: bool) -> Self {
-        self.request.keep_refused = keep;
-        self
-    }
-
-    /// Sets whether the text of a partial response stays in the history: of a response that is
-    /// incomplete because the run was stopped, or because a limit of
-    /// [`response_limits`](Self::response_limits) or
-    /// [`max_history_bytes`](Self::max_history_bytes) was exceeded. Defaults to `true`.
-    pub fn keep_interrupted(mut self, keep: bool) -> Self {
-        self.request.keep_interrupted = keep;
-        self
-    }
-
-    /// Sets the retry policy of failed model calls. Defaults to [`RetryPolicy::default`]: three
-    /// retries, after random waits of at most 0.5, 1 and 2 seconds, or after the server's
-    /// `retry-after` of up to a minute.
-    pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.settings.retry = policy;
-        self
-    }
-
-    /// Sets the recorder of the spans of hooks such as [`TracingHook`](crate::hooks::TracingHook).
-    /// The loop itself records no spans. Defaults to none.
-    pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
-        self.settings.trace = Some(Arc::new(Redacting(recorder)));
-        self
-    }
-
-    /// Sets the token counter, which estimates counts that the provider has not reported. A
-    /// compactor, hooks that shorten requests, and limits on tokens or money use it. Histories of
-    /// more than 256 KiB are counted on the runtime's threads for blocking work. Defaults to
-    /// [`EstimateCounter`](crate::message::EstimateCounter).
-    pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
-        self.settings.counter = Arc::new(counter);
-        self
-    }
-
-    /// Sets the compactor, which summarizes the beginning of a long history. Defaults to the
-    /// compactor of the last hook that provides one. Without a compactor, histories are not
-    /// shortened.
-    ///
-    /// Near its limit, a model that can count tokens is asked for the exact number; see
-    /// [`Compactor`](crate::model::Compactor#exact-counts).
-    pub fn compactor(mut self, compactor: impl Compactor) -> Self {
-        self.compactor = Some(Arc::new(compactor));
-        self
-    }
-
     /// Builds the agent.
     ///
     /// # Errors
@@ -365,6 +127,260 @@ impl AgentBuilder {
             limits: self.limits,
             request: self.request,
         }))
+    }
+}
+
+/// # Model and prompt
+impl AgentBuilder {
+    /// Sets the agent's name, for messages and traces. Defaults to `agent`.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.settings.agent = name.into();
+        self
+    }
+
+    /// Sets a fixed system prompt. Replaces a [`prompter`](Self::prompter).
+    pub fn system_prompt(self, prompt: impl Into<SystemPrompt>) -> Self {
+        self.prompter(model::StaticPrompt::new(prompt))
+    }
+
+    /// Sets the prompter, which assembles the system prompt at the start of every run. Replaces a
+    /// [`system_prompt`](Self::system_prompt).
+    pub fn prompter(mut self, prompter: impl Prompter) -> Self {
+        self.prompter = Arc::new(prompter);
+        self
+    }
+
+    /// Sets the working directory that messages and prompts name, and that new sessions store for
+    /// [`Agent::latest_session`]. Defaults to none.
+    pub fn cwd(mut self, cwd: impl Into<Arc<str>>) -> Self {
+        self.settings.cwd = Some(cwd.into());
+        self
+    }
+
+    /// Sets the settings that not every model supports. Defaults to the provider's.
+    pub fn model_settings(mut self, settings: ModelSettings) -> Self {
+        self.request.settings = settings;
+        self
+    }
+
+    /// Sets the maximum number of tokens of one response. Defaults to the model's limit.
+    pub fn max_output_tokens(mut self, tokens: u32) -> Self {
+        self.request.max_output_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets the sampling temperature, at least 0. Defaults to the provider's.
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.request.temperature = Some(temperature);
+        self
+    }
+
+    /// Sets the sequences that end a response, replacing those set before. Defaults to none.
+    pub fn stop_sequences<S: Into<String>>(mut self, stop: impl IntoIterator<Item = S>) -> Self {
+        self.request.stop = stop.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the retry policy of failed model calls. Defaults to [`RetryPolicy::default`]: three
+    /// retries, after random waits of at most 0.5, 1 and 2 seconds, or after the server's
+    /// `retry-after` of up to a minute.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.settings.retry = policy;
+        self
+    }
+
+    /// Sets the token counter, which estimates counts that the provider has not reported. A
+    /// compactor, hooks that shorten requests, and limits on tokens or money use it. Histories of
+    /// more than 256 KiB are counted on the runtime's threads for blocking work. Defaults to
+    /// [`EstimateCounter`](crate::message::EstimateCounter).
+    pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
+        self.settings.counter = Arc::new(counter);
+        self
+    }
+}
+
+/// # Tools and hooks
+impl AgentBuilder {
+    /// Adds a tool. If a hook registers a tool of the same name, the hook's tool is used, and the
+    /// run emits a warning.
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds tools.
+    pub fn tools<T: Tool>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        let tools = tools
+            .into_iter()
+            .map(|tool| Arc::new(tool) as Arc<dyn Tool>);
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Adds the tools of a registry. Calls of its disabled tools are refused. Calls of its allowed
+    /// tools need no question of the permission mode; rules and hooks can still ask or deny.
+    pub fn registry(mut self, registry: &ToolRegistry) -> Self {
+        self.tools.extend(registry.tools());
+        self.disabled_tools
+            .extend(registry.disabled().map(Arc::from));
+        self.settings
+            .allowed_tools
+            .extend(registry.allowed().map(Arc::from));
+        self
+    }
+
+    /// Adds a source of tools that may change during a run. It is asked before each turn. Its tools
+    /// that have the name of a tool of the agent or of a hook are omitted, with a warning, and so
+    /// are tools that providers would refuse.
+    pub fn tool_source(mut self, source: impl ToolSource) -> Self {
+        self.sources.push(Arc::new(source));
+        self
+    }
+
+    /// Adds a tool that the provider runs itself, such as a web search. Calls of it are part of the
+    /// response: no permission is asked and no hook of a tool call runs.
+    pub fn hosted_tool(mut self, tool: HostedTool) -> Self {
+        let tools = self.request.hosted_tools.iter().cloned();
+        self.request.hosted_tools = tools.chain([tool]).collect();
+        self
+    }
+
+    /// Adds a hook, inside the hooks added before. At most 96 hooks may wrap a model call, and at
+    /// most 96 a tool call; for a subagent, the hooks of its parent runs count as well.
+    pub fn hook(mut self, hook: impl Hook) -> Self {
+        self.hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds hooks, in order.
+    pub fn hooks<H: Hook>(mut self, hooks: impl IntoIterator<Item = H>) -> Self {
+        let hooks = hooks
+            .into_iter()
+            .map(|hook| Arc::new(hook) as Arc<dyn Hook>);
+        self.hooks.extend(hooks);
+        self
+    }
+
+    /// Sets the backend that stores files and runs commands, for hooks and for tools that use
+    /// [`ToolContext::backend`](crate::ToolContext::backend). The tools of a preset use the backend
+    /// that the preset was created with. Defaults to none.
+    pub fn backend(mut self, backend: impl Backend) -> Self {
+        self.settings.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// Sets the handling of background tasks that have not ended when the model's response has no
+    /// more calls. Defaults to ending them with the run.
+    pub fn unfinished_tasks(mut self, unfinished: UnfinishedTasks) -> Self {
+        self.limits.unfinished_tasks = unfinished;
+        self
+    }
+}
+
+/// # Permissions and questions
+impl AgentBuilder {
+    /// Sets the permission gate, which decides whether a call may run, such as
+    /// [`PermissionRules`](crate::permission::PermissionRules). Defaults to
+    /// [`AllowAll`](crate::tool::AllowAll): every call runs, unless a hook asks or denies, or the
+    /// [mode](Self::permission_mode) is [`Plan`](PermissionMode::Plan).
+    pub fn permissions(mut self, gate: impl PermissionGate) -> Self {
+        self.settings.gates = Gates::one(gate);
+        self
+    }
+
+    /// Sets the permission mode: the decision of gates such as
+    /// [`PermissionRules`](crate::permission::PermissionRules) about calls that no rule covers.
+    /// With the default gate, only [`Plan`](PermissionMode::Plan) and, for the questions of hooks,
+    /// [`DontAsk`](PermissionMode::DontAsk) have an effect. Defaults to
+    /// [`PermissionMode::Default`].
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.settings.mode = mode;
+        self
+    }
+
+    /// Sets the confirmer, which answers questions before any responder is asked. Defaults to none.
+    pub fn confirmer(mut self, confirmer: impl Confirmer) -> Self {
+        self.settings.confirmer = Some(Arc::new(confirmer));
+        self
+    }
+
+    /// Sets the time that a run waits for the answer to a question. After it, the question counts
+    /// as [unanswered](Self::unanswered). Defaults to no limit.
+    pub fn ask_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.ask_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the handling of a question that cannot be answered: the
+    /// [confirmer](Self::confirmer) does not answer it, and neither the run nor a parent run has a
+    /// [`Responder`](crate::Responder), or the [time for it](Self::ask_timeout) is over. Defaults
+    /// to denying the call.
+    pub fn unanswered(mut self, unanswered: OnUnanswered) -> Self {
+        self.limits.unanswered = unanswered;
+        self
+    }
+
+    /// Sets the time within which a pending call ([`OnUnanswered::Park`]) can be decided. After
+    /// it, the call can only be denied. Defaults to no limit.
+    pub fn approval_expiry(mut self, expiry: Duration) -> Self {
+        self.limits.approval_expiry = Some(expiry);
+        self
+    }
+}
+
+/// # Sessions and histories
+impl AgentBuilder {
+    /// Sets the store of all sessions. Defaults to a [`ThreadStore`](crate::ThreadStore) that
+    /// stores sessions in memory for an hour after their last use, at most 1,000 sessions and 64
+    /// MiB. Beyond that it drops the least recently used sessions. The session of [`Agent::run`] is
+    /// not stored in it, unless calls wait for approval.
+    pub fn store(mut self, store: impl SessionStore) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the compactor, which summarizes the beginning of a long history. Defaults to the
+    /// compactor of the last hook that provides one. Without a compactor, histories are not
+    /// shortened.
+    ///
+    /// Near its limit, a model that can count tokens is asked for the exact number; see
+    /// [`Compactor`](crate::model::Compactor#exact-counts).
+    pub fn compactor(mut self, compactor: impl Compactor) -> Self {
+        self.compactor = Some(Arc::new(compactor));
+        self
+    }
+
+    /// Sets whether an input that the model refused stays in the history, with the response.
+    /// Defaults to `false`, because the provider would refuse the input again in the next request.
+    pub fn keep_refused(mut self, keep: bool) -> Self {
+        self.request.keep_refused = keep;
+        self
+    }
+
+    /// Sets whether the text of a partial response stays in the history: of a response that is
+    /// incomplete because the run was stopped, or because a limit of
+    /// [`response_limits`](Self::response_limits) or
+    /// [`max_history_bytes`](Self::max_history_bytes) was exceeded. Defaults to `true`.
+    pub fn keep_interrupted(mut self, keep: bool) -> Self {
+        self.request.keep_interrupted = keep;
+        self
+    }
+}
+
+/// # Stream and spans
+impl AgentBuilder {
+    /// Sets whether the stream has `stream_event` messages: the pieces of a response as they
+    /// arrive. Defaults to `false`.
+    pub fn include_partial_messages(mut self, include: bool) -> Self {
+        self.settings.partial_messages = include;
+        self
+    }
+
+    /// Sets the recorder of the spans of hooks such as [`TracingHook`](crate::hooks::TracingHook).
+    /// The loop itself records no spans. Defaults to none.
+    pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
+        self.settings.trace = Some(Arc::new(Redacting(recorder)));
+        self
     }
 }
 

@@ -7,11 +7,21 @@ use crate::model::ResponseLimits;
 
 use super::builder::AgentBuilder;
 
+/// # Limits
 impl AgentBuilder {
-    /// Sets the maximum number of model calls of a run; 0 is no limit. Defaults to 100. A call that
-    /// is repeated after a failure, an empty response or a compaction does not count again.
+    /// Sets the maximum number of turns of a run: model calls with the tool calls of their
+    /// responses; 0 is no limit. Defaults to 100. A model call that is repeated after a failure, an
+    /// empty response or a compaction does not count again. A run that needs more turns ends with
+    /// [`ExitReason::MaxTurns`](crate::ExitReason::MaxTurns).
     pub fn max_turns(mut self, turns: u32) -> Self {
         self.limits.max_turns = turns;
+        self
+    }
+
+    /// Sets whether the system prompt of the last two turns before [`max_turns`](Self::max_turns)
+    /// asks the model to finish. Defaults to `false`.
+    pub fn wrap_up(mut self, enabled: bool) -> Self {
+        self.request.wrap_up = enabled;
         self
     }
 

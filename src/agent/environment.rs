@@ -13,6 +13,7 @@ const DEFAULT_MODELS: [(&str, &str); 3] = [
     ("GEMINI_API_KEY", "gemini:gemini-3.8-flash"),
 ];
 
+/// # Models from the environment
 impl AgentBuilder {
     /// Creates a builder with the model of [`model_from_env`](Self::model_from_env). Its agent has
     /// at most 100 turns in a run, as every agent.

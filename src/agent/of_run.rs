@@ -14,6 +14,7 @@ use super::allowed_tools::AllowedTools;
 use super::builder::AgentBuilder;
 use super::retained_source::RetainedSource;
 
+/// # Children of a run
 impl AgentBuilder {
     /// Creates a builder with the parts of the agent whose run made the call of `cx`: the model in
     /// use, the tools, hooks and compactor, the backend and the working directory, the store, the

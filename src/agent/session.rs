@@ -80,8 +80,9 @@ impl Session {
         &self.id
     }
 
-    /// Adds a value that hooks and tools of the next run can read by its type. It replaces an
-    /// earlier value of this type.
+    /// Adds a value for the hooks and tools of the next run, such as the tenant of a request. They
+    /// read it by its type, with [`RunContext::value`](crate::RunContext::value) and
+    /// [`ToolContext::value`]. It replaces an earlier value of this type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.options.values.insert(value);
         self
@@ -105,7 +106,7 @@ impl Session {
     ///
     /// * an input that the model refused, unless
     ///   [refused turns are kept](crate::AgentBuilder::keep_refused);
-    /// * an unanswered input that was too long, or whose media made the request invalid.
+    /// * an input without a response that was too long, or whose media made the request invalid.
     pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.options.input_id = Some(id.into());
         self
@@ -209,6 +210,10 @@ impl Session {
 
     /// Continues after [`ExitReason::AwaitingApproval`](crate::ExitReason::AwaitingApproval): the
     /// approved calls run, once, and the denied ones receive their denial as the result.
+    ///
+    /// An approved call is checked once more: by its schema, the permission mode and the gates. A
+    /// call that they refuse by now does not run, and the refusal is its result. Questions of gates
+    /// count as answered. Hooks of `pre_tool_use` are asked again only about edited arguments.
     ///
     /// A run that a hook stopped ends with `HookStopped` and may leave pending calls too.
     ///
@@ -330,7 +335,7 @@ impl Session {
     ///         async move { text }
     ///     }
     /// });
-    /// // It is also asked about the end of the task if that comes after its answer.
+    /// // The model is called again if the task ends after its response.
     /// let model = FunctionModel::new(|request| {
     ///     vec![Ok(match request.messages.len() {
     ///         1 => ModelEvent::ToolCall(ToolCall::new("call_1", "scout", json!({}))),

@@ -140,7 +140,8 @@ fn restore_now(
     }
 }
 
-/// Records the positions of the inputs that a dropped run appended, and settles answered inputs.
+/// Records the positions of the inputs that a dropped run appended, and settles inputs that have a
+/// response.
 fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
     if !ids.is_empty() {
         // Appended by a run that was dropped, so it is the last input.

@@ -13,21 +13,7 @@ pub(crate) const MIN_RESULT_BYTES: usize = 1024;
 /// Limits a result. `max_bytes` applies separately to the content, the display text and the
 /// details. Texts count with their size in JSON, details with their size in memory.
 pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: usize) {
-    if result.details.as_ref().is_some_and(is_too_deep) {
-        if let Some(details) = result.details.take() {
-            dismantle(details);
-        }
-
-        let is_silent = result.silent;
-        let is_async = result.is_async;
-        let text = format!(
-            "the tool ran, but the details of its result are nested deeper than \
-             {MAX_JSON_DEPTH} levels, so the whole result was removed"
-        );
-        *result = ToolResult::failed(call, text);
-        (result.silent, result.is_async) = (is_silent, is_async);
-    }
-
+    remove_deep_details(result, call);
     let details = result.details.as_ref();
     let size = details.map_or(0, |details| JsonSize::of(details).memory);
     if size > max_bytes {
@@ -47,6 +33,23 @@ pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: 
     }
 
     limit_content(&mut result.content, max_bytes, max_bytes);
+}
+
+/// Replaces a result whose details are nested too deep by a failure.
+pub(super) fn remove_deep_details(result: &mut ToolResult, call: &ToolCall) {
+    let Some(details) = result.details.take_if(|details| is_too_deep(details)) else {
+        return;
+    };
+
+    dismantle(details);
+    let is_silent = result.silent;
+    let is_async = result.is_async;
+    let text = format!(
+        "the tool ran, but the details of its result are nested deeper than {MAX_JSON_DEPTH} \
+         levels, so the whole result was removed"
+    );
+    *result = ToolResult::failed(call, text);
+    (result.silent, result.is_async) = (is_silent, is_async);
 }
 
 /// Limits the content of a result to `room` bytes, including the note about a cut. `room` is what

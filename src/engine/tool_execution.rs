@@ -19,7 +19,7 @@ use crate::util::time::later;
 
 use super::config::Config;
 use super::result_context::ResultContext;
-use super::result_limits::{limit_content, limit_result};
+use super::result_limits::{limit_content, limit_result, remove_deep_details};
 use super::running_call::RunningCall;
 
 /// The prefix of a failed result's text.
@@ -72,8 +72,11 @@ impl ExecutionEnd {
 
     fn into_limited_result(self, call: &ToolCall, limits: CallLimits) -> ToolResult {
         let mut result = self.into_result(call, limits);
-        limit_result(&mut result, call, limits.max_result_bytes);
+        // Redacting details recurses into them.
+        remove_deep_details(&mut result, call);
+        // Redacted before it is cut, which may leave a part of a secret.
         result.redact();
+        limit_result(&mut result, call, limits.max_result_bytes);
         result
     }
 
@@ -241,8 +244,9 @@ fn limited_question(mut question: UnansweredQuestion, limits: CallLimits) -> Una
     question
 }
 
-/// Cuts the content of a failure, before it is copied with its prefix.
+/// Redacts and cuts the content of a failure, before it is copied with its prefix.
 fn limit_failure(content: &mut Content, max_bytes: usize) {
+    content.redact();
     limit_content(content, max_bytes.saturating_sub(FAILED.len()), max_bytes);
 }
 

@@ -12,8 +12,15 @@
 //!    hook's, else the mode's. Its answer applies to all of them. If a hook allows the call, the
 //!    question of the mode is not asked.
 //!
-//! A call that a person has approved takes the same steps. Its questions count as answered, and
-//! neither a hook nor the gate may change its arguments.
+//! The steps after an approval depend on it:
+//!
+//! * A call that was approved while its run waited: only the mode.
+//! * A pending call that is approved later: the schema, the mode and the gate. Hooks are not asked
+//!   again.
+//! * A call with edited arguments: all steps, hooks included.
+//!
+//! In the last two cases, questions count as answered, and neither a hook nor the gate may change
+//! the arguments.
 
 use std::sync::Arc;
 

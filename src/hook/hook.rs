@@ -15,8 +15,8 @@ use super::next::Next;
 use super::phases::Phases;
 use super::stop_decision::StopDecision;
 
-/// Code that runs at the phases of a run. The [module](crate::hook) describes the phases, their
-/// order, errors and cancellation.
+/// Code that runs at the phases of a run. Most hooks are closures: the [module](crate::hook) has a
+/// function for each phase, and describes the phases, their order, errors and cancellation.
 ///
 /// Most phases take a value and return it, so the changes of a phase that fails are discarded.
 /// Cloning these values is cheap: states and histories share their contents. One hook serves many

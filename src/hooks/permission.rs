@@ -27,7 +27,11 @@ use crate::tool::{PermissionGate, PermissionMode};
 /// use serde_json::json;
 ///
 /// # async fn example() -> agentcore::Result<()> {
-/// let parameters = json!({"type": "object"});
+/// let parameters = json!({
+///     "type": "object",
+///     "properties": {"command": {"type": "string"}},
+///     "required": ["command"],
+/// });
 /// let shell = FuncTool::new("Bash", "Runs a command", parameters, |_cx, args| async move {
 ///     format!("ran {}", args["command"])
 /// });

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::annotations::Citation;
 use super::part::{Part, ToolCall};
+use crate::util::secret::redact_text;
 use crate::util::text;
 
 /// The content of a message: parts in order.
@@ -97,6 +98,15 @@ impl Content {
             _ if text.is_empty() => {}
             Some(Part::Text(last)) => last.push_str(text),
             _ => self.0.push(Part::Text(text.to_owned())),
+        }
+    }
+
+    /// Redacts the registered secrets in the texts.
+    pub(crate) fn redact(&mut self) {
+        for part in &mut self.0 {
+            if let Part::Text(text) = part {
+                redact_text(text);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::util::lenient::or_default;
 use crate::util::secret;
 
 use super::content::Content;
-use super::part::{Part, ToolCall};
+use super::part::ToolCall;
 
 /// The text of a tool result without content: providers refuse empty ones.
 pub(crate) const NO_OUTPUT: &str = "(no output)";
@@ -123,11 +123,7 @@ impl ToolResult {
 
     /// Redacts the registered secrets in all texts of the result.
     pub(crate) fn redact(&mut self) {
-        for part in self.content.parts_mut() {
-            if let Part::Text(text) = part {
-                secret::redact_text(text);
-            }
-        }
+        self.content.redact();
         if let Some(details) = &mut self.details {
             secret::redact(details);
         }

@@ -1,7 +1,7 @@
 //! The [`Model`] trait, its requests and its responses.
 //!
-//! * The input is a [`ModelRequest`], the output a [`ModelStream`] of [`ModelEvent`]s. A
-//!   [`ModelResponse`] has the folded events.
+//! * The input is a [`ModelRequest`], the output a [`ModelStream`] of [`ModelEvent`]s.
+//!   [`ResponseFold`] makes a [`ModelResponse`] of them.
 //! * A provider implements [`Model::id`], [`Model::profile`] and [`Model::stream`]. The loop adds
 //!   retries, budgets and hooks.
 //!

@@ -110,7 +110,7 @@ pub trait Model: Send + Sync + 'static {
     /// Dropping the future or the stream cancels the request.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream>;
 
-    /// Sends `request` and waits for the whole response, the folded events of
+    /// Sends `request` and waits for the whole response, which is made of the events of
     /// [`stream`](Model::stream).
     ///
     /// # Errors

@@ -102,7 +102,8 @@ pub(crate) enum ResponseVisibility {
 }
 
 impl ModelRequest {
-    /// Creates a separate request (a summary, a judge): its events are not emitted.
+    /// Creates a request that does not belong to the conversation of a run, such as one for a
+    /// summary: the reader of the run receives neither its events nor its response.
     pub fn new(messages: impl Into<Messages>) -> Self {
         Self {
             messages: messages.into(),

@@ -9,7 +9,7 @@ use crate::usage::Usage;
 use super::card::ModelCard;
 use super::stop_reason::StopReason;
 
-/// The response of a model: its events, folded.
+/// The complete response of a model, made of the events of its stream.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelResponse {

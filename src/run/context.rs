@@ -34,6 +34,29 @@ use super::system_prompt::SystemPromptHandle;
 /// The run as hooks see it. It is cheap to clone, `'static`, and usable from any thread. A hook
 /// that wraps a call gets it from [`Next::context`](crate::Next::context). Tools receive a
 /// [`ToolContext`](crate::ToolContext) instead.
+///
+/// It has
+///
+/// * the numbers of the run: [`turn`](Self::turn), [`usage`](Self::usage), [`cost`](Self::cost);
+/// * its parts: [`model`](Self::model), [`tools`](Self::tools), [`backend`](Self::backend), the
+///   sections of the [system prompt](Self::system);
+/// * its state and its values: [`with_state`](Self::with_state), [`value`](Self::value),
+///   [`set_value`](Self::set_value);
+/// * messages to the reader: [`warn`](Self::warn), [`emit`](Self::emit);
+/// * calls of a model outside the conversation: [`call_model`](Self::call_model);
+/// * the end of the run: [`stop`](Self::stop), [`cancellation`](Self::cancellation).
+///
+/// ```
+/// use agentcore::hook;
+///
+/// let frugal = hook::post_tool_use("frugal", |cx, _call, result| async move {
+///     if cx.usage().output_tokens > 50_000 {
+///         cx.stop("the run has written enough");
+///     }
+///     Ok(result)
+/// });
+/// # let _ = frugal;
+/// ```
 #[derive(Clone)]
 pub struct RunContext(pub(super) Arc<Inner>);
 

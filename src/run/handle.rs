@@ -49,7 +49,9 @@ impl RunHandle {
         self.0.request_stop(Stop::Interrupt);
     }
 
-    /// Like [`interrupt`](Self::interrupt), with [`ExitReason::Aborted`].
+    /// Like [`interrupt`](Self::interrupt), with [`ExitReason::Aborted`], for a program that
+    /// distinguishes its own stops from those of a user. If both are requested before the run ends,
+    /// the reason is `Aborted`.
     pub fn abort(&self) {
         self.0.request_stop(Stop::Abort);
     }

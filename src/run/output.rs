@@ -16,7 +16,8 @@ use super::exit_reason::ExitReason;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunOutput {
-    /// The last text of the model.
+    /// The text of the last response. Empty if that has no text, for example because the run
+    /// reached a limit after the calls in it.
     pub text: String,
     /// The session's state after the run.
     pub state: AgentState,

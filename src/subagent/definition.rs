@@ -55,7 +55,8 @@ impl SubagentDefinition {
         }
     }
 
-    /// Sets the names of its tools.
+    /// Sets the names of its tools. An empty list gives it all tools of the calling run; see
+    /// [`tools`](Self::tools).
     #[must_use]
     pub fn with_tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.tools = names.into_iter().map(Into::into).collect();

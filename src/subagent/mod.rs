@@ -7,8 +7,9 @@
 //! | [`tools::task`](crate::tools::task), [`tools::delegate`](crate::tools::delegate) | the tools that start subagents |
 //! | [`Handoffs`] | agents that hand the conversation over to each other |
 //!
-//! A subagent works for its caller: it has a conversation of its own, and its answer is the result
-//! of a tool call. With [`Handoffs`], the next agent continues the conversation itself.
+//! A subagent works for its caller: it has a conversation of its own, and the text of its last
+//! response is the result of a tool call. With [`Handoffs`], the next agent continues the
+//! conversation itself.
 //!
 //! ```
 //! use agentcore::subagent::{SubagentDefinition, SubagentRegistry};
@@ -29,7 +30,7 @@
 //!     .tools(tools::task(agents).model(scout_model).build()?)
 //!     .build()?;
 //!
-//! // The lead's history has the answer of the subagent, but none of its other messages.
+//! // The lead's history has the last text of the subagent, but none of its other messages.
 //! let output = lead.run("What is out there?").await?;
 //! assert_eq!((output.text.as_str(), output.messages.len()), ("It is quiet.", 4));
 //! let mut results = output.messages.tool_messages();

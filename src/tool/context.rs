@@ -79,6 +79,36 @@ pub(crate) trait ToolHost: Any + Send + Sync {
 /// It is cheap to clone and `'static`, so that a tool can move a clone into a task. After the call
 /// has ended, a clone reports no progress, its questions stay unanswered, and its changes of the
 /// state are discarded.
+///
+/// ```
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::{Agent, Answer, FuncTool, ToolContext};
+/// use serde_json::json;
+///
+/// struct Tenant(&'static str);
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let wipe = FuncTool::new(
+///     "wipe",
+///     "Deletes all data",
+///     json!({"type": "object"}),
+///     |cx: ToolContext, _args| async move {
+///         let tenant = cx.value::<Tenant>().ok_or("there is no tenant")?;
+///         match cx.ask(format!("Delete all data of {}?", tenant.0)).await {
+///             Answer::Allow => Ok("deleted"),
+///             _ => Err("this was not allowed".into()),
+///         }
+///     },
+/// );
+/// let model = ScriptedModel::new().call("wipe", json!({})).say("I may not.");
+/// let agent = Agent::builder(model).tool(wipe).build()?;
+/// // There is neither a confirmer nor a responder, so the question has no answer.
+/// let output = agent.new_session().with(Tenant("acme")).run("Delete it").await?;
+/// assert_eq!(output.text, "I may not.");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct ToolContext {
     host: Arc<dyn ToolHost>,
@@ -114,7 +144,11 @@ impl ToolContext {
     /// use serde_json::json;
     ///
     /// # async fn example() -> Result<(), agentcore::BoxError> {
-    /// let parameters = json!({"type": "object"});
+    /// let parameters = json!({
+    ///     "type": "object",
+    ///     "properties": {"text": {"type": "string"}},
+    ///     "required": ["text"],
+    /// });
     /// let echo = FuncTool::new("echo", "Says it again", parameters, |_cx, args| async move {
     ///     Ok(args["text"].clone())
     /// });

@@ -45,11 +45,15 @@ impl Verdict {
     /// Returns the stronger of two verdicts, or `self` if they are equally strong.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
-        if other.strength() > self.strength() {
+        if other.is_stronger_than(&self) {
             other
         } else {
             self
         }
+    }
+
+    pub(super) fn is_stronger_than(&self, other: &Self) -> bool {
+        self.strength() > other.strength()
     }
 
     fn strength(&self) -> (u8, AskOrigin) {

@@ -59,7 +59,11 @@ type Accesses = Box<dyn Fn(&Value) -> Vec<Access> + Send + Sync>;
 /// use serde_json::json;
 ///
 /// # async fn example() -> Result<(), agentcore::BoxError> {
-/// let parameters = json!({"type": "object"});
+/// let parameters = json!({
+///     "type": "object",
+///     "properties": {"number": {"type": "string"}},
+///     "required": ["number"],
+/// });
 /// let half = FuncTool::new("half", "Halves a number", parameters, |_cx, args| async move {
 ///     let number: i64 = args["number"].as_str().unwrap_or_default().parse()?;
 ///     if number % 2 != 0 {
@@ -192,7 +196,11 @@ impl FuncTool {
     /// use agentcore::tool::Access;
     /// use serde_json::json;
     ///
-    /// let parameters = json!({"type": "object"});
+    /// let parameters = json!({
+    ///     "type": "object",
+    ///     "properties": {"path": {"type": "string"}},
+    ///     "required": ["path"],
+    /// });
     /// let tool = FuncTool::new("show", "Shows a file", parameters, |_, _| async { "" })
     ///     .accesses(|args| match args["path"].as_str() {
     ///         Some(path) => vec![Access::Read(path.into())],

@@ -86,9 +86,10 @@ impl PermissionGate for Gates {
                 _ => {}
             }
 
-            let explanation = combined.take_explanation().or(explanation);
-            combined.verdict = combined.verdict.combine(decision.verdict);
-            combined = combined.with_explanation(explanation);
+            if decision.verdict.is_stronger_than(&combined.verdict) {
+                combined.verdict = decision.verdict;
+                combined = combined.with_explanation(explanation);
+            }
             has_checked[next] = true;
         }
 
@@ -142,5 +143,51 @@ fn join(contexts: Vec<Option<String>>) -> Option<String> {
 impl fmt::Debug for Gates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Gates").field(&self.gates.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::ToolCall;
+    use crate::tool::{FuncTool, PermissionMode};
+
+    struct Fixed(ToolDecision);
+
+    #[async_trait]
+    impl PermissionGate for Fixed {
+        async fn check(&self, _request: &GateRequest) -> Result<ToolDecision> {
+            Ok(self.0.clone())
+        }
+    }
+
+    /// Returns the explanation of the decision of two gates.
+    async fn explanation(first: ToolDecision, second: ToolDecision) -> Option<String> {
+        let parameters = json!({"type": "object"});
+        let tool = FuncTool::new("act", "Acts", parameters, |_cx, _args| async { "done" });
+        let request = GateRequest::new(
+            ToolCall::new("call", "act", json!({})),
+            Arc::new(tool),
+            PermissionMode::Default,
+            "session".into(),
+            Arc::new([]),
+        );
+        let gates = Gates::one(Fixed(first)).and(Arc::new(Fixed(second)));
+        let mut decision = gates.check(&request).await.expect("no gate fails");
+        decision.take_explanation()
+    }
+
+    #[tokio::test]
+    async fn explanation_is_that_of_the_verdict_that_applies() {
+        let explained =
+            |decision: ToolDecision, text: &str| decision.with_explanation(Some(text.to_owned()));
+        let allow = || explained(ToolDecision::allow(), "allowed");
+        let ask = || explained(ToolDecision::ask("Run it?"), "asked");
+        assert_eq!(explanation(allow(), ask()).await.as_deref(), Some("asked"));
+        assert_eq!(explanation(ask(), allow()).await.as_deref(), Some("asked"));
+        let unexplained = explanation(allow(), ToolDecision::ask("Run it?")).await;
+        assert_eq!(unexplained, None);
     }
 }

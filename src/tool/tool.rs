@@ -13,7 +13,8 @@ use super::access::{Access, Concurrency, SideEffect};
 use super::context::ToolContext;
 use super::output::ToolOutput;
 
-/// A tool that the model can call.
+/// A tool that the model can call. Most tools need no type of their own: see
+/// [`FuncTool`](super::FuncTool).
 ///
 /// One instance serves many calls and many runs at once. A tool holds its own dependencies, such
 /// as a client; the data of one run is in the [`ToolContext`].
@@ -47,7 +48,13 @@ use super::output::ToolOutput;
 /// }
 ///
 /// # futures::executor::block_on(async {
-/// let shout = Shout { parameters: json!({"type": "object"}) };
+/// let shout = Shout {
+///     parameters: json!({
+///         "type": "object",
+///         "properties": {"text": {"type": "string"}},
+///         "required": ["text"],
+///     }),
+/// };
 /// let output = shout.execute(ToolContext::detached(), json!({"text": "hi"})).await?;
 /// assert_eq!(output.content.text(), "HI");
 /// # Ok::<(), BoxError>(())
@@ -119,6 +126,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Returns the accesses of a call with these arguments: the files, commands, URLs and agents
     /// that permission rules check. Defaults to none.
+    ///
+    /// Without accesses, [`PermissionRules`](crate::permission::PermissionRules) take arguments
+    /// with well-known names, such as `path`, `command` and `url`, as accesses. If the name of the
+    /// tool is not one that they know, rules to deny and to ask are also compared with every other
+    /// text in the arguments, and a rule allows the call only if it names the tool.
     fn accesses(&self, _args: &Value) -> Vec<Access> {
         Vec::new()
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agentcore::hook;
 use agentcore::message::ProviderBlock;
@@ -281,6 +282,24 @@ async fn before_stop_hook_continues_until_max_turns() {
         roles(&output.messages),
         "user assistant user assistant user assistant user"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_limit_during_before_stop_is_named_in_the_result() {
+    let stuck = hook::before_stop("stuck", |_cx, _response| async {
+        std::future::pending::<()>().await;
+        Ok(StopDecision::Stop)
+    });
+    let agent = agent(ScriptedModel::new().say("done"))
+        .hook(stuck)
+        .max_duration(Duration::from_secs(5))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().end, ExitReason::MaxDuration);
+    let errors = &messages.last().unwrap().as_result().unwrap().errors;
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].starts_with("the run reached its time limit"));
 }
 
 #[tokio::test]

@@ -4,11 +4,11 @@ use agentcore::testing::ScriptedModel;
 use agentcore::tool::TaskOutcome;
 use agentcore::{
     Answer, BoxError, FuncTool, OnUnanswered, SdkMessage, Secret, ToolContext, ToolDecision,
-    ToolError, ToolOutput, hook,
+    ToolError, ToolOutput, ToolResult, hook,
 };
 use serde_json::json;
 
-use crate::kit::{Log, agent, any_object, watch};
+use crate::kit::{Log, agent, any_object, results, watch};
 
 /// Everything a program can see of one call of `tool`, hooks and the model included.
 async fn everything(tool: FuncTool) -> String {
@@ -73,6 +73,39 @@ async fn known_key_is_redacted_from_results_and_errors() {
             seen.contains("KEY=[redacted]\\nTWICE=[redacted][redacted]"),
             "{seen}"
         );
+    }
+}
+
+/// The result of a tool that returns this, with the smallest limit for results.
+async fn cut_result(returned: Result<ToolOutput, String>) -> ToolResult {
+    let tool = FuncTool::new("tool", "Returns", any_object(), move |_cx, _args| {
+        let returned = returned.clone();
+        async move { returned.map_err(BoxError::from) }
+    });
+    let model = ScriptedModel::new().call("tool", json!({})).say("done");
+    let agent = agent(model).tool(tool).max_result_bytes(1024);
+    let output = agent.build().unwrap().run("Go").await.unwrap();
+    results(&output.messages).remove(0)
+}
+
+#[tokio::test]
+async fn limit_of_results_leaves_no_part_of_a_key() {
+    const KEY: &str = "sk-zqxwvkjzqhgwxyqzvkjwqxzgkqvwzxhjqkzvw";
+    let _known = Secret::new(KEY);
+    for len in 900..=1000 {
+        let text = format!("{}{KEY}{}", ".".repeat(len), ",".repeat(200));
+        let outputs = [
+            Ok(ToolOutput::new(text.clone())),
+            Ok(ToolOutput::error(text.clone())),
+            Ok(ToolOutput::new("short").with_display(text.clone())),
+            Err(text),
+        ];
+        for output in outputs {
+            let seen = format!("{:?}", cut_result(output).await);
+            assert!(seen.contains("more than the limit of 1024"), "{seen}");
+            let mut parts = (0..=KEY.len() - 4).map(|start| &KEY[start..start + 4]);
+            assert!(!parts.any(|part| seen.contains(part)), "{seen}");
+        }
     }
 }
 
