@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::backend::{Backend, EntryKind};
+use crate::backend::{Backend, EntryKind, entry_path};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hooks::{Keep, cut};
 use crate::message::{Content, EstimateCounter, Message, Messages, Role, TokenCounter};
@@ -209,7 +209,7 @@ impl SessionManager {
                 continue;
             }
 
-            let path = format!("{}/{}", folder.trim_end_matches('/'), entry.name);
+            let path = entry_path(folder, &entry.name);
             match self.import_file(workspace, &path, stem).await {
                 Ok((key, true)) => outcome.imported.push(key),
                 Ok((key, false)) => outcome.existing.push(key),
