@@ -116,7 +116,9 @@ impl ServerOptions {
     }
 
     /// Sets the limit of one session's log in bytes. Defaults to 256 MiB. A log has all records of
-    /// its session and, each time it has doubled, a snapshot, from which on it is read.
+    /// its session, and snapshots, from the last of which on it is read. One is added when a run
+    /// opens a log that has grown by the size of the last one, at least by 1 MiB (on a Redis server
+    /// by 8 MiB).
     ///
     /// A session over the limit is neither read nor written; the [`Io`](ErrorKind::Io) error names
     /// its size and this option. A write that would exceed the limit is refused, and the session

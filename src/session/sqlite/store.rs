@@ -98,7 +98,8 @@ impl SqliteStore {
     }
 
     /// Sets the limit of one session's log in bytes, for all clones of this store. Defaults to 256
-    /// MiB. A log has all records of its session and, each time it has doubled, a snapshot.
+    /// MiB. A log has all records of its session, and a snapshot each time it has grown by the size
+    /// of the last one, at least by 1 MiB.
     ///
     /// A session over the limit is neither read nor written; the [`Io`](crate::ErrorKind::Io) error
     /// names its size and this option. A write that would exceed the limit is refused, and the
