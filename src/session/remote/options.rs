@@ -126,9 +126,10 @@ impl ServerOptions {
     /// has only the present state and takes more writes. So do
     /// [`export`](crate::SessionStore::export) and [`import`](crate::SessionStore::import).
     ///
-    /// Reading a session may take a third of the limit as memory, but at least 16 MiB, as estimated
-    /// from the text of its records before they are parsed. A log is read piece by piece. No record
-    /// may exceed 64 MiB: a write of one is refused, and a longer line is damage.
+    /// The memory of a session is limited, too: to a third of this limit, or to 16 MiB if that is
+    /// more, as estimated from the text of its records before they are parsed. A log is read piece
+    /// by piece. No record may exceed 64 MiB: a write of one is refused, and a longer line is
+    /// damage.
     #[must_use]
     pub fn max_session_bytes(mut self, bytes: u64) -> Self {
         self.max_session_bytes = bytes;
