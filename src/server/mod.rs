@@ -133,8 +133,8 @@
 //! The other keys of a decision are the keys of an answer; a `reply` has `text` or `picked`. Both
 //! routes accept `answer` and `decision` alike. In a list of threads, `pending` is the number of
 //! pending calls. `interrupted` is true in the reply of a run that ended because calls are pending,
-//! and in a thread only if its last run ended without an answer: it was cut off, such as by the end
-//! of its process, it failed, or it reached a limit.
+//! and in a thread only if its last run ended without a response, or with a partial one: it was
+//! stopped, its process ended, it failed, or it reached a limit.
 //!
 //! # Security
 //!
