@@ -43,7 +43,8 @@ pub(crate) fn changed_files<'a>(
 ///
 /// JSON: `thread_id`, `user_id?`, `title?`, `cwd?`, `parent?`, `messages`, `todos?`, `files?`,
 /// `compaction?`, `pending?`, `inputs?`, `infos?`; the other fields belong to one run and are not
-/// saved. A clone costs a few pointers.
+/// saved. Clones share the history, the task list, the files and the metadata, so that a clone is
+/// cheap, however long the history is.
 ///
 /// ```
 /// use agentcore::AgentState;
