@@ -211,8 +211,8 @@ impl AgentState {
             });
     }
 
-    /// Marks all inputs without an answer as answered by the last message of the history, if that
-    /// is a complete response.
+    /// Marks the last message of the history as the response to all inputs without one, if it is a
+    /// whole response.
     pub(crate) fn settle_inputs(&mut self) {
         let last = self.messages.len().checked_sub(1);
         let info = last.and_then(|last| self.infos.get(last));
