@@ -118,7 +118,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while a run holds the session, or the store's error.
+    /// Returns [`ErrorKind::SessionBusy`] while a run has leased the session, or the store's error.
     pub async fn add_full_message(
         &self,
         key: &str,
@@ -137,7 +137,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while a run holds the session, or the store's error.
+    /// Returns [`ErrorKind::SessionBusy`] while a run has leased the session, or the store's error.
     pub async fn set_summary(&self, key: &str, summary: &str) -> Result<()> {
         let lease = self.store.lease(key).await?;
         let state = self.state(key).await?;
@@ -155,7 +155,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while a run holds the session, or the store's error.
+    /// Returns [`ErrorKind::SessionBusy`] while a run has leased the session, or the store's error.
     pub async fn truncate_history(&self, key: &str, keep_last: usize) -> Result<()> {
         let lease = self.store.lease(key).await?;
         let AgentState {

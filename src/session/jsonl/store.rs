@@ -59,7 +59,7 @@ use super::folder::Folder;
 pub struct JsonlStore(LogStore<Folder>);
 
 impl JsonlStore {
-    /// Opens the store in `folder`, which is created if it does not exist.
+    /// Opens the store in `folder`, which is created if it does not exist. Blocks the thread.
     ///
     /// # Errors
     ///
