@@ -179,7 +179,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     }
 
     /// Sets the permission bits of a file, in the form of [`Metadata::mode`]. The default
-    /// implementation has none.
+    /// implementation returns an error.
     ///
     /// # Errors
     ///

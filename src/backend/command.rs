@@ -117,6 +117,7 @@ impl fmt::Debug for Command {
         f.debug_struct("Command")
             .field("command", &self.command)
             .field("timeout", &self.timeout)
+            .field("max_output", &self.max_output)
             .field("cwd", &self.cwd)
             .field("env", &self.env.keys())
             .field("merge_stderr", &self.merge_stderr)

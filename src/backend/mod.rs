@@ -55,4 +55,4 @@ pub use sandbox::{Sandbox, SandboxLimit, SandboxReport};
 #[cfg(feature = "search")]
 pub use search::{GlobMatches, GlobQuery, GrepFile, GrepLine, GrepMatches, GrepMode, GrepQuery};
 pub use shell::Shell;
-pub(crate) use workspace_path::workspace_path;
+pub(crate) use workspace_path::{entry_path, workspace_path};

@@ -12,3 +12,11 @@ pub(crate) fn workspace_path(backend: &dyn Backend, path: &str) -> String {
     }
     lexical(&format!("{}/{path}", backend.root()))
 }
+
+/// Returns the path of an entry of a folder, which may be the empty path of the root.
+pub(crate) fn entry_path(folder: &str, name: &str) -> String {
+    if folder.is_empty() {
+        return name.to_owned();
+    }
+    format!("{}/{name}", folder.trim_end_matches('/'))
+}

@@ -45,7 +45,28 @@ const ASK_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 const PARALLEL_SESSIONS: usize = 256;
 const MAX_TASKS: usize = 64;
 
-/// Builds a [`Gateway`].
+/// A builder of a [`Gateway`], from [`Gateway::builder`] or [`Gateway::handoffs`].
+///
+/// [`max_iterations`](Self::max_iterations), [`max_tokens`](Self::max_tokens),
+/// [`temperature`](Self::temperature) and [`ask_timeout`](Self::ask_timeout) replace the agents'
+/// own settings, also with their defaults. Only `temperature(None)` keeps the agents' own.
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::backend::MemoryBackend;
+/// use agentcore::gateway::{Gateway, Heartbeat};
+/// use agentcore::testing::ScriptedModel;
+///
+/// let workspace = MemoryBackend::new();
+/// let gateway = Gateway::builder(AgentBuilder::new(ScriptedModel::new()))
+///     .heartbeat(Heartbeat::new(workspace.clone()))
+///     .workspace(workspace)
+///     .max_iterations(50)
+///     .temperature(None)
+///     .build()?;
+/// assert_eq!(gateway.active_sessions(), 0);
+/// # Ok::<(), agentcore::Error>(())
+/// ```
 #[must_use = "a builder does nothing until `build()`"]
 pub struct GatewayBuilder {
     agents: Agents,
@@ -175,8 +196,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the sampling temperature. Defaults to 0.7; with `None`, the agent's own setting
-    /// applies.
+    /// Sets the sampling temperature, instead of the agent's own. Defaults to 0.7; with `None`, the
+    /// agent's own setting applies.
     pub fn temperature(mut self, temperature: impl Into<Option<f64>>) -> Self {
         self.temperature = temperature.into();
         self
@@ -198,7 +219,8 @@ impl GatewayBuilder {
 
     /// Sets the time in which a question in a chat can be answered while its run waits. After that
     /// the run ends, the call is pending, and the next message of the sender answers the question.
-    /// Defaults to five minutes.
+    /// Replaces the agent's own [`ask_timeout`](AgentBuilder::ask_timeout). Defaults to five
+    /// minutes.
     ///
     /// A question that cannot be sent, because the queue of its channel stays full for five
     /// minutes, denies its call.

@@ -10,7 +10,7 @@ use crate::util::text::line_of;
 
 const FILE: &str = "HEARTBEAT.md";
 const LOG: &str = "heartbeat.log";
-/// The answer of an agent that has nothing to report.
+/// The response of an agent that has nothing to report.
 const NOTHING: &str = "HEARTBEAT_OK";
 const INTERVAL: Duration = Duration::from_secs(30 * 60);
 const MIN_INTERVAL: Duration = Duration::from_secs(5 * 60);
@@ -80,7 +80,7 @@ pub struct Heartbeat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeartbeatReply {
-    /// The agent's answer, which is sent unless it is empty or `HEARTBEAT_OK`.
+    /// The agent's response, which is sent unless it is empty or `HEARTBEAT_OK`.
     Text(String),
     /// The agent continues in the background and reports on its own.
     Async,

@@ -16,8 +16,8 @@ use super::process_options::ProcessOptions;
 pub(super) enum InputUse {
     /// An input of the conversation.
     Input {
-        /// True if an earlier run has answered it.
-        is_answered: bool,
+        /// True if an earlier run has responded to it.
+        has_response: bool,
     },
     /// The result of a background task that arrives while a call is pending. As an input it would
     /// end that wait, so it is sent to the chat.
@@ -50,7 +50,9 @@ impl Core {
     /// process has the session.
     pub(super) async fn use_of(&self, options: &ProcessOptions) -> Result<InputUse> {
         if options.no_history {
-            return Ok(InputUse::Input { is_answered: false });
+            return Ok(InputUse::Input {
+                has_response: false,
+            });
         }
         let (key, id) = (&options.session_key, &options.input_id);
         let store = self.served.store();
@@ -67,11 +69,11 @@ impl Core {
 
         let is_redelivered = has_id && is_known(&stored, id);
         let mut state = stored.state;
-        // The default response is stored after its run, which leaves the input without an answer.
+        // The default response is stored after its run, which leaves the input without a response.
         state.settle_inputs();
         let input_state = state.inputs.find(id, &state.messages);
         let input = InputUse::Input {
-            is_answered: matches!(input_state, Some(InputState::WithResponse(..))),
+            has_response: matches!(input_state, Some(InputState::WithResponse(..))),
         };
         if options.report_depth > 0 {
             let is_notice = !is_redelivered && has_undecided_call(&state, key);

@@ -111,7 +111,7 @@
 //! A message is acknowledged when its turn is stored and its reply is on the bus. A message that is
 //! delivered again, because a process ended in between, is processed once: its id is the
 //! [`input_id`](crate::Session::input_id) of the run. An interrupted turn continues, a finished
-//! turn returns the same answer, and the reply has the same id, `INPUT:reply`.
+//! turn returns the same response, and the reply has the same id, `INPUT:reply`.
 //!
 //! # Questions
 //!

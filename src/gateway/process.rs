@@ -28,7 +28,7 @@ pub(super) struct Processed {
     pub(super) has_sent: bool,
     /// True if a tool continues in the background.
     pub(super) is_async: bool,
-    /// True if the input was answered by an earlier run.
+    /// True if an earlier run has responded to the input.
     pub(super) is_repeated: bool,
     /// The summary of the session that is due now.
     pub(super) summary: Option<DueSummary>,
@@ -50,7 +50,7 @@ impl Core {
         };
         let turn = ChatTurn::new(&self.shared, options, &session_id);
         let input_use = self.use_of(options).await?;
-        let is_repeated = matches!(input_use, InputUse::Input { is_answered: true });
+        let is_repeated = matches!(input_use, InputUse::Input { has_response: true });
         let outcome = self.run(&turn, &session_id, options, input_use).await;
         if options.no_history {
             delete_once(&self.served.first_agent().session(session_id.clone())).await;
@@ -65,7 +65,13 @@ impl Core {
             }
             Err(error) => return Err(error),
         };
-        let text = self.reply(&output, &session_id, options).await?;
+        let text = match self.response_text(&output)? {
+            Some(text) => text,
+            None => {
+                self.store_default_response(&output, options).await?;
+                options.default_response.clone()
+            }
+        };
         let processed = Processed {
             has_sent: turn.has_sent(&output, self.replies_after_message_elsewhere),
             is_async: has_background_work(&output),
@@ -167,15 +173,11 @@ impl Core {
         self.shared.drive(run, turn, options.send_response).await
     }
 
-    /// Returns the text of the reply: the answer, or else the default response, which is stored.
-    async fn reply(
-        &self,
-        output: &RunOutput,
-        session_id: &str,
-        options: &ProcessOptions,
-    ) -> Result<String> {
-        let is_answer = match output.end {
-            ExitReason::AwaitingApproval => return Ok(String::new()),
+    /// Returns the text of a run's response, which is empty if a question waits for its answer.
+    /// Returns `None` if the default response takes its place.
+    fn response_text(&self, output: &RunOutput) -> Result<Option<String>> {
+        let may_have_text = match output.end {
+            ExitReason::AwaitingApproval => return Ok(Some(String::new())),
             ExitReason::Interrupted | ExitReason::Aborted
                 if self.shared.interrupt.is_cancelled() =>
             {
@@ -188,21 +190,27 @@ impl Core {
             | ExitReason::Refused => true,
             _ => false,
         };
-        if is_answer && !output.text.trim().is_empty() {
-            return Ok(output.text.clone());
+        let has_text = may_have_text && !output.text.trim().is_empty();
+        Ok(has_text.then(|| output.text.clone()))
+    }
+
+    /// Stores the default response, so that the history does not end with an input or a result.
+    async fn store_default_response(
+        &self,
+        output: &RunOutput,
+        options: &ProcessOptions,
+    ) -> Result<()> {
+        if options.no_history || output.end == ExitReason::Refused {
+            return Ok(());
         }
 
-        let text = options.default_response.clone();
-        if !options.no_history && output.end != ExitReason::Refused {
-            let store = self.served.store();
-            let lease = store.lease(session_id).await?;
-            let message = Record::Message {
-                message: Arc::new(Message::ai(text.as_str())),
-                input_id: None,
-            };
-            store.append(&lease, vec![message]).await?;
-        }
-        Ok(text)
+        let store = self.served.store();
+        let lease = store.lease(&options.session_key).await?;
+        let message = Record::Message {
+            message: Arc::new(Message::ai(options.default_response.as_str())),
+            input_id: None,
+        };
+        store.append(&lease, vec![message]).await
     }
 
     /// Sends the reply to the chat, unless there is none or the tool `message` has replied.

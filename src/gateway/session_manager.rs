@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::backend::{Backend, EntryKind};
+use crate::backend::{Backend, EntryKind, entry_path};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hooks::{Keep, cut};
 use crate::message::{Content, EstimateCounter, Message, Messages, Role, TokenCounter};
@@ -118,7 +118,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while a run holds the session, or the store's error.
+    /// Returns [`ErrorKind::SessionBusy`] while a run has leased the session, or the store's error.
     pub async fn add_full_message(
         &self,
         key: &str,
@@ -137,7 +137,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while a run holds the session, or the store's error.
+    /// Returns [`ErrorKind::SessionBusy`] while a run has leased the session, or the store's error.
     pub async fn set_summary(&self, key: &str, summary: &str) -> Result<()> {
         let lease = self.store.lease(key).await?;
         let state = self.state(key).await?;
@@ -155,7 +155,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while a run holds the session, or the store's error.
+    /// Returns [`ErrorKind::SessionBusy`] while a run has leased the session, or the store's error.
     pub async fn truncate_history(&self, key: &str, keep_last: usize) -> Result<()> {
         let lease = self.store.lease(key).await?;
         let AgentState {
@@ -209,7 +209,7 @@ impl SessionManager {
                 continue;
             }
 
-            let path = format!("{}/{}", folder.trim_end_matches('/'), entry.name);
+            let path = entry_path(folder, &entry.name);
             match self.import_file(workspace, &path, stem).await {
                 Ok((key, true)) => outcome.imported.push(key),
                 Ok((key, false)) => outcome.existing.push(key),

@@ -55,6 +55,31 @@
 //! | `/agents/traces[/{id}]`, `/agents/messages/test`, `/agents/events` | GET | traces, a check, events |
 //! | `/healthz`, `/openapi.json`, `/` | GET | health, description, page |
 //!
+//! # Running an agent
+//!
+//! In the application above, the routes begin with `/ai`. This streams a run of the agent
+//! `default`:
+//!
+//! ```sh
+//! curl -N http://127.0.0.1:8000/ai/agents/default/stream -H "Authorization: Bearer $AGENTS_TOKEN" \
+//!   -H 'Content-Type: application/json' \
+//!   -d '{"messages": [{"role": "user", "content": "Hi"}], "thread_id": "th_1", "input_id": "1"}'
+//! ```
+//!
+//! `invoke` takes the same body and replies when the run has ended. Only `messages` is required. An
+//! input that is sent again with the same `input_id` is processed once, and `"trace": false`
+//! records no trace. These are bodies of `steer`, `mode`, `model`, `fork` and `title`:
+//!
+//! ```json
+//! {"content": "Look in src, too.", "input_id": "2"}
+//! {"mode": "plan"}
+//! {"model": "anthropic:claude-sonnet-5"}
+//! {"at": 4}
+//! {"title": "Release notes"}
+//! ```
+//!
+//! `interrupt` and `compact` need no body, and `fork` without one copies all messages.
+//!
 //! # Threads
 //!
 //! `thread_id` in the body of a run continues a thread. Without one, the server creates a thread
@@ -108,8 +133,8 @@
 //! The other keys of a decision are the keys of an answer; a `reply` has `text` or `picked`. Both
 //! routes accept `answer` and `decision` alike. In a list of threads, `pending` is the number of
 //! pending calls. `interrupted` is true in the reply of a run that ended because calls are pending,
-//! and in a thread only if its last run ended without an answer: it was cut off, such as by the end
-//! of its process, it failed, or it reached a limit.
+//! and in a thread only if its last run ended without a response, or with a partial one: it was
+//! stopped, its process ended, it failed, or it reached a limit.
 //!
 //! # Security
 //!

@@ -91,8 +91,8 @@ impl Server {
 
     /// Creates a server of the agents of a registry, such as one with the application's own models
     /// ([`Registry::models`]) or settings of all agents ([`Registry::complete_with`]). After those
-    /// settings, the server sets that a call without an answer is stored for a later decision, and
-    /// for how long it waits.
+    /// settings, the server sets that a call whose question is not answered becomes pending, and
+    /// for how long its run waits.
     ///
     /// ```
     /// use agentcore::config::AgentConfig;

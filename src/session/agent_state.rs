@@ -43,7 +43,8 @@ pub(crate) fn changed_files<'a>(
 ///
 /// JSON: `thread_id`, `user_id?`, `title?`, `cwd?`, `parent?`, `messages`, `todos?`, `files?`,
 /// `compaction?`, `pending?`, `inputs?`, `infos?`; the other fields belong to one run and are not
-/// saved. A clone costs a few pointers.
+/// saved. Clones share the history, the task list, the files and the metadata, so that a clone is
+/// cheap, however long the history is.
 ///
 /// ```
 /// use agentcore::AgentState;
@@ -210,8 +211,8 @@ impl AgentState {
             });
     }
 
-    /// Marks all inputs without an answer as answered by the last message of the history, if that
-    /// is a complete response.
+    /// Marks the last message of the history as the response to all inputs without one, if it is a
+    /// whole response.
     pub(crate) fn settle_inputs(&mut self) {
         let last = self.messages.len().checked_sub(1);
         let info = last.and_then(|last| self.infos.get(last));

@@ -182,10 +182,11 @@ pub trait SessionStore: Send + Sync + 'static {
     /// ([`SessionInfo::parent`]). The session itself need not exist.
     ///
     /// The provided method lists all sessions. A store may omit sessions whose id does not begin
-    /// with `ID:sub:`, as the ids do that this crate makes for subagents, except for those that
-    /// begin with the id of an ancestor because they would be too long. The durable stores omit
-    /// them, so that they need not read all sessions. A server removes these sessions with a
-    /// thread.
+    /// with `ID:sub:`, as the durable stores do, so that they need not read all. The ids that this
+    /// crate makes for the sessions of subagents begin so. If such an id would be too long, it
+    /// begins with the id of an earlier ancestor, and these stores return the session only for that
+    /// ancestor and the ones before it. A server that removes a thread removes the sessions that
+    /// this method returns.
     ///
     /// # Errors
     ///
@@ -194,7 +195,8 @@ pub trait SessionStore: Send + Sync + 'static {
         Ok(descendants(id, self.list().await?))
     }
 
-    /// Removes the session. Returns `false` if it did not exist.
+    /// Removes the session. Returns `false` if it did not exist. The sessions of its subagents
+    /// stay; [`Session::delete`](crate::Session::delete) removes them, too.
     ///
     /// # Errors
     ///
@@ -209,7 +211,7 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn lease(&self, id: &str) -> Result<Lease>;
 
     /// Returns `true` while a run has leased the session, in this process or in another one. The
-    /// session need not exist. The answer may be out of date on arrival.
+    /// session need not exist. The value may be out of date when it is returned.
     ///
     /// The provided method takes the lease for a moment, and a run that begins in this moment is
     /// refused. Implement the method without a lease if you can, as the stores of this crate do.

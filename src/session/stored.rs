@@ -57,7 +57,9 @@ impl StoredSession {
         }
     }
 
-    /// Applies `record`.
+    /// Changes the session as the variant of [`Record`] describes. A record that does not fit
+    /// changes nothing, such as a cut to more messages than there are, metadata after a message
+    /// that is no response, or a record of a later version.
     pub fn apply(&mut self, record: Record) {
         let state = &mut self.state;
         match record {

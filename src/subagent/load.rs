@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::backend::{Backend, EntryKind, is_not_found};
+use crate::backend::{Backend, EntryKind, entry_path, is_not_found};
 use crate::error::Result;
 use crate::tool::near_names;
 use crate::util::front_matter;
@@ -155,7 +155,7 @@ impl SubagentRegistry {
         }
         let mut room = MAX_TEXTS;
         for entry in entries {
-            let file = format!("{}/{}", path.trim_end_matches('/'), entry.name);
+            let file = entry_path(path, &entry.name);
             match self.load_file(backend, &file, &mut room).await {
                 Ok(texts) => {
                     let texts = texts.into_iter();

@@ -15,7 +15,7 @@ use super::sync::lock;
 /// The time limit for opening a connection, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum total size of the headers of an answer over HTTP/2, in bytes; the library's own
+/// The maximum total size of the headers of a response over HTTP/2, in bytes; the library's own
 /// limit is 16 MiB.
 const MAX_HEADERS: u32 = 64 * 1024;
 

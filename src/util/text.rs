@@ -1,7 +1,8 @@
-//! The cutting of text on character boundaries.
+//! The cutting of texts between characters.
 //!
-//! Lengths are in characters (Unicode scalar values), never in bytes, so that no cut can split one,
-//! and every function returns, or passes to the caller, the number of cut characters.
+//! The public functions count characters (Unicode scalar values), so that no cut splits one.
+//! [`head`] and [`tail`] return the number of characters that were cut, and [`head_tail`] passes it
+//! to its marker.
 
 use std::borrow::Cow;
 

@@ -40,6 +40,16 @@ async fn files_of_a_folder_define_types() {
 }
 
 #[tokio::test]
+async fn files_of_the_root_define_types() {
+    let backend = MemoryBackend::new();
+    let text = "---\nname: plain\ndescription: Plain\n---\nWork.";
+    backend.write("plain.md", text.as_bytes()).await.unwrap();
+    let mut agents = SubagentRegistry::new();
+    assert_eq!(agents.load_dir(&backend, "").await.unwrap(), [""; 0]);
+    assert_eq!(agents.names(), ["plain"]);
+}
+
+#[tokio::test]
 async fn restrictions_in_camel_case_are_read() {
     let text = "---\nname: reader\ndescription: Reads\ndisallowedTools: Bash\nmaxTurns: 3\n---\n";
     let backend = files(&[("reader.md", text)]).await;

@@ -289,7 +289,8 @@ impl DockerBuilder {
             && characters.all(|c| c.is_ascii_alphanumeric() || b"_.-".contains(&c));
         if !is_name {
             return reject(format!(
-                "container {name:?}: this is not a valid container name"
+                "container {name:?}: a name begins with a letter or a digit, and has only letters, \
+                 digits, `_`, `.` and `-`"
             ));
         }
 
@@ -305,7 +306,8 @@ impl DockerBuilder {
         let is_path = |path: &str| path.starts_with('/') && !path.contains('\0');
         let workdir = &self.workdir;
         if !is_path(workdir) || workdir.split('/').any(|part| part == "..") {
-            return reject(format!("workdir {workdir:?}: it must be an absolute path"));
+            let text = format!("workdir {workdir:?}: it must be an absolute path without `..`");
+            return reject(text);
         }
 
         for (from, to) in &self.mounts {

@@ -8,7 +8,7 @@ use tokio::sync::MutexGuard;
 
 use crate::backend::{
     Backend, BackgroundOutput, Command, CommandLimits, CommandOutput, ContentHash, DirEntry,
-    EntryKind, Metadata, Shell,
+    EntryKind, Metadata, Shell, entry_path,
 };
 #[cfg(feature = "search")]
 use crate::backend::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
@@ -100,17 +100,9 @@ impl FileCheckpoints {
             .iter()
             .filter(|entry| entry.kind == EntryKind::Symlink);
         let is_link = links.any(|entry| entry.name == name);
-        let join = |folder: &str| {
-            if folder.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{}/{name}", folder.trim_end_matches('/'))
-            }
-        };
-
         Ok(ResolvedPath {
-            path: join(&folder.path),
-            relative: join(&folder.relative).into(),
+            path: entry_path(&folder.path, name),
+            relative: entry_path(&folder.relative, name).into(),
             is_link,
         })
     }

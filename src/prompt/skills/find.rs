@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::backend::{Backend, EntryKind, is_not_found, workspace_path};
+use crate::backend::{Backend, EntryKind, entry_path, is_not_found, workspace_path};
 use crate::util::front_matter;
 use crate::util::text::is_hidden;
 
@@ -97,7 +97,7 @@ impl Search {
     /// links may lead to a large folder.
     async fn follow(&mut self, backend: &dyn Backend, folder: &str, source: &str) {
         // Links to files, broken links and links out of the workspace have no such file.
-        let Ok(metadata) = backend.stat(&join(folder, FILE)).await else {
+        let Ok(metadata) = backend.stat(&entry_path(folder, FILE)).await else {
             return;
         };
         if metadata.kind == EntryKind::File {
@@ -142,11 +142,8 @@ impl Search {
 
         if folder.depth == MAX_DEPTH {
             for entry in folder_entries {
-                let folder = folder.path.trim_end_matches('/');
-                let name = &entry.name;
-                self.warn(format_args!(
-                    "{folder}/{name} was not searched: it lies too deep"
-                ));
+                let path = entry_path(&folder.path, &entry.name);
+                self.warn(format_args!("{path} was not searched: it lies too deep"));
             }
             return;
         }
@@ -156,7 +153,7 @@ impl Search {
         let folders: Vec<_> = folder_entries
             .take(room)
             .map(|entry| Folder {
-                path: join(&folder.path, &entry.name),
+                path: entry_path(&folder.path, &entry.name),
                 depth: folder.depth + 1,
                 is_link: entry.kind == EntryKind::Symlink,
             })
@@ -168,7 +165,7 @@ impl Search {
     }
 
     async fn read(&mut self, backend: &dyn Backend, folder: &str, source: &str) {
-        let path = join(folder, FILE);
+        let path = entry_path(folder, FILE);
         if !self.files.insert(path.clone()) {
             return;
         }
@@ -223,10 +220,6 @@ impl Search {
         }
         self
     }
-}
-
-fn join(folder: &str, name: &str) -> String {
-    format!("{}/{name}", folder.trim_end_matches('/'))
 }
 
 #[cfg(test)]

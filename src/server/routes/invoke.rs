@@ -77,7 +77,8 @@ pub(super) struct RunReply {
     /// The value of a structured output.
     structured_response: Option<Value>,
     /// True if the run ended because calls are pending, which are in `pending`. (The `interrupted`
-    /// of a thread has another meaning: its last run ended without an answer.)
+    /// of a thread has another meaning: its last run ended without a response, or with a partial
+    /// one.)
     interrupted: bool,
     /// The tool of the first such call.
     interrupted_tool: Option<String>,

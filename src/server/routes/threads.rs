@@ -170,9 +170,9 @@ struct ThreadReplyFields {
     pending: Vec<schemas::PendingCall>,
     /// True if a run of this server is in progress.
     running: bool,
-    /// True if the last run ended without an answer: it was cut off, such as by the end of its
-    /// process, or it failed or reached a limit. False if calls are pending. (The `interrupted` of
-    /// a run's reply has another meaning: `pending` has calls.)
+    /// True if the last run ended without a response, or with a partial one: it was stopped, its
+    /// process ended, it failed, or it reached a limit. False if calls are pending. (The
+    /// `interrupted` of a run's reply has another meaning: `pending` has calls.)
     interrupted: bool,
 }
 
@@ -321,20 +321,20 @@ async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Respo
     // Only admins may see the folders of the server.
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);
     let running = app.runs.find(&key).is_some_and(|run| run.is_running());
-    let has_no_answer = !running && is_interrupted(&state);
+    let is_incomplete = !running && is_interrupted(&state);
     // A copy of a thread has copies of calls, which wait in the original alone.
     state.pending = own_pending(&state).cloned().collect();
     let reply = ThreadReply {
         running,
-        // A run of another process may still answer.
-        interrupted: has_no_answer && !store.is_leased(&key.thread).await?,
+        // A run of another process may still receive the response.
+        interrupted: is_incomplete && !store.is_leased(&key.thread).await?,
         state,
         _permit: permit,
     };
     space.json(reply).await
 }
 
-/// Returns `true` if the last run of a thread ended before its answer was stored.
+/// Returns `true` if no call is pending and the history does not end with a whole response.
 pub(super) fn is_interrupted(state: &AgentState) -> bool {
     if !state.pending.is_empty() {
         return false;

@@ -24,11 +24,11 @@ pub enum OnDisconnect {
 /// # Memory
 ///
 /// Readers need little memory: a stream buffers one message, whose bytes are limited for each user,
-/// and makes the next message once the client has read it. Runs need more. A run buffers the answer
-/// that it receives, of up to 16 MiB ([`ResponseLimits`](crate::model::ResponseLimits)). After the
-/// end of the run, its last answer is in memory up to four times until its log is removed. Eight
-/// runs of a user whose model never stops take about 450 MB. A server with little memory needs
-/// lower limits of runs and answers.
+/// and makes the next message once the client has read it. Runs need more. A run buffers the
+/// response that it receives, of up to 16 MiB ([`ResponseLimits`](crate::model::ResponseLimits)).
+/// After the end of the run, its last response is in memory up to four times until its log is
+/// removed. Eight runs of a user whose model never stops take about 450 MB. A server with little
+/// memory needs lower limits of runs and responses.
 ///
 /// ```
 /// use agentcore::server::RunLimits;

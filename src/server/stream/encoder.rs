@@ -292,7 +292,8 @@ impl Encoder {
     }
 
     /// Appends an error that ends the stream, for a run that cannot start or a reader that cannot
-    /// continue. `code` identifies the error for programs.
+    /// continue. `code` identifies the error for programs in the formats `events` (`reason`) and
+    /// `ag-ui` (`code`); the other formats have only the text.
     pub fn fail(&mut self, text: &str, code: &str, out: &mut Vec<SseEvent>) {
         let mut out = Out::unnumbered(out);
         match self.format {

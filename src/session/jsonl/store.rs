@@ -59,7 +59,7 @@ use super::folder::Folder;
 pub struct JsonlStore(LogStore<Folder>);
 
 impl JsonlStore {
-    /// Opens the store in `folder`, which is created if it does not exist.
+    /// Opens the store in `folder`, which is created if it does not exist. Blocks the thread.
     ///
     /// # Errors
     ///
@@ -75,7 +75,8 @@ impl JsonlStore {
     }
 
     /// Sets the limit of one session's file in bytes, for all clones of this store. Defaults to 256
-    /// MiB. A file has all records of its session and, each time it has doubled, a snapshot.
+    /// MiB. A file has all records of its session, and a snapshot each time it has grown by the
+    /// size of the last one, at least by 1 MiB.
     ///
     /// A session over the limit is neither read nor written; the [`Io`](crate::ErrorKind::Io) error
     /// names its size and this option. A write that would exceed the limit is refused, and the
@@ -83,9 +84,9 @@ impl JsonlStore {
     /// file has only the present state and takes more writes. So do
     /// [`export`](crate::SessionStore::export) and [`import`](crate::SessionStore::import).
     ///
-    /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory
-    /// is estimated from the text of each record before it is parsed: a text takes up to four times
-    /// its bytes, short objects up to a hundred times theirs.
+    /// The memory of a session is limited, too: to a third of this limit, or to 16 MiB if that is
+    /// more. It is estimated from the text of each record before the record is parsed: a text takes
+    /// up to four times its bytes, short objects up to a hundred times theirs.
     ///
     /// A file is read piece by piece. No record may exceed 64 MiB: a write of one is refused, and a
     /// longer line is damage.

@@ -68,9 +68,9 @@ impl<L: Log> LogStore<L> {
     /// with [`export`](SessionStore::export) and [`import`](SessionStore::import): the new log has
     /// only the present state.
     ///
-    /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory
-    /// is estimated from the text of each record before it is parsed: a text takes up to four times
-    /// its bytes, short objects up to a hundred times theirs.
+    /// The memory of a session is limited, too: to a third of this limit, or to 16 MiB if that is
+    /// more. It is estimated from the text of each record before the record is parsed: a text takes
+    /// up to four times its bytes, short objects up to a hundred times theirs.
     ///
     /// A log is read piece by piece. No record may exceed 64 MiB: a write of one is refused, and a
     /// longer line is damage.

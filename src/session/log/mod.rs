@@ -28,8 +28,8 @@
 //! that were lost with them: positions in later records are corrected, or dropped if they cannot be
 //! corrected.
 //!
-//! A snapshot is added each time the size of the log has doubled, which bounds the time of opening
-//! it: see `snapshot.rs`.
+//! A snapshot is added each time the log has grown by the size of its last snapshot, and at least
+//! by the minimum of `Snapshots`, which bounds the time of opening it: see `snapshot.rs`.
 
 mod answered;
 mod capture;

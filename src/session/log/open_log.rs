@@ -226,8 +226,8 @@ impl<L: Log> OpenLog<L> {
         false
     }
 
-    /// Returns `true` if the log has doubled since its newest snapshot, or since one failed, and
-    /// grown by `after` bytes.
+    /// Returns `true` if the log has grown by `after` bytes and by the size of its newest snapshot
+    /// since that snapshot, and has doubled since one failed.
     fn is_snapshot_due(&self, after: u64) -> bool {
         let SnapshotPosition { offset, len } = self.fold.snapshot.unwrap_or_default();
         let base = offset.saturating_add(len).max(self.failed_snapshot_size);

@@ -44,9 +44,10 @@ use super::server::Keys;
 /// ([`Corrupt`](crate::ErrorKind::Corrupt)) instead of beginning a new one. With `volatile-*`,
 /// leases may end early.
 ///
-/// All sessions are in the server's memory. A session may have 512 MiB; one of more than 8 MiB
-/// takes up to three times its size, for snapshots. When the memory is used up, sessions can still
-/// be read and removed.
+/// All sessions are in the server's memory. A session has at most 256 MiB
+/// ([`ServerOptions::max_session_bytes`]), and never more than 512 MiB, the maximum size of a value
+/// on the server. One of more than 8 MiB takes up to three times its size, for snapshots. When the
+/// memory is used up, sessions can still be read and removed.
 ///
 /// # Keys
 ///

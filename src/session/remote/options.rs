@@ -116,7 +116,9 @@ impl ServerOptions {
     }
 
     /// Sets the limit of one session's log in bytes. Defaults to 256 MiB. A log has all records of
-    /// its session and, each time it has doubled, a snapshot, from which on it is read.
+    /// its session, and snapshots, from the last of which on it is read. One is added when a run
+    /// opens a log that has grown by the size of the last one, at least by 1 MiB (on a Redis server
+    /// by 8 MiB).
     ///
     /// A session over the limit is neither read nor written; the [`Io`](ErrorKind::Io) error names
     /// its size and this option. A write that would exceed the limit is refused, and the session
@@ -124,9 +126,10 @@ impl ServerOptions {
     /// has only the present state and takes more writes. So do
     /// [`export`](crate::SessionStore::export) and [`import`](crate::SessionStore::import).
     ///
-    /// Reading a session may take a third of the limit as memory, but at least 16 MiB, as estimated
-    /// from the text of its records before they are parsed. A log is read piece by piece. No record
-    /// may exceed 64 MiB: a write of one is refused, and a longer line is damage.
+    /// The memory of a session is limited, too: to a third of this limit, or to 16 MiB if that is
+    /// more, as estimated from the text of its records before they are parsed. A log is read piece
+    /// by piece. No record may exceed 64 MiB: a write of one is refused, and a longer line is
+    /// damage.
     #[must_use]
     pub fn max_session_bytes(mut self, bytes: u64) -> Self {
         self.max_session_bytes = bytes;

@@ -90,7 +90,7 @@ pub(super) fn redact_with(value: &mut Value, change: &dyn Fn(&str) -> Option<Str
     }
 }
 
-/// The edges of a text at which it was cut off.
+/// The edge at which a text was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     Start,

@@ -20,16 +20,16 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// | [errors](crate::Error): text, context, sources, request id | all |
 /// | logs, spans and events of traces, warnings | all |
 /// | results, progress, details and questions of tools | all |
-/// | what models answer: text, thinking, arguments of calls, ids | exact |
+/// | responses of models: text, thinking, arguments of calls, ids | exact |
 ///
 /// All spellings are: the text itself; base64 in both alphabets, wherever in a longer text the
 /// secret begins, with line breaks or without; hexadecimal; percent-encoding of any of its bytes
 /// and the escapes of JSON, once or twice.
 ///
-/// Answers are redacted before hooks, readers, tools and stores receive them, even if the pieces of
-/// a stream split the secret. If the first one to three bytes of a secret end a piece, these bytes
-/// stay. A tool that the model calls with a secret receives `[redacted]`. A block that must go back
-/// to its provider unchanged, such as signed thinking, is never edited: the call fails with
+/// Responses are redacted before hooks, readers, tools and stores receive them, even if the pieces
+/// of a stream split the secret. If the first one to three bytes of a secret end a piece, these
+/// bytes stay. A tool that the model calls with a secret receives `[redacted]`. A block that must
+/// go back to its provider unchanged, such as signed thinking, is never edited: the call fails with
 /// [`ErrorKind::SecretInAnswer`](crate::ErrorKind::SecretInAnswer).
 ///
 /// The keys, header values and passwords in addresses that providers, tools and stores of this

@@ -194,6 +194,15 @@ async fn files_of_a_folder_are_imported_once() {
     sent.validate_for_model().unwrap();
 }
 
+#[tokio::test]
+async fn files_of_the_root_are_imported() {
+    let workspace = with(&[("telegram_123.json", FILE.as_bytes())]).await;
+    let sessions = SessionManager::new(ThreadStore::new());
+    let outcome = sessions.import_sessions(&workspace, "").await.unwrap();
+    assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+    assert_eq!(outcome.imported, [Arc::<str>::from(KEY)]);
+}
+
 #[test]
 fn calls_are_read_as_chat_completions_writes_them() {
     let read = |call: serde_json::Value| -> ToolCall {

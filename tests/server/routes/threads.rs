@@ -268,7 +268,7 @@ async fn folder_of_a_thread_is_shown_to_admins_alone() {
 }
 
 #[tokio::test]
-async fn thread_without_an_answer_is_interrupted_whatever_ended_its_run() {
+async fn thread_without_a_response_is_interrupted_whatever_ended_its_run() {
     let schema = json!({"type": "object"});
     let act = FuncTool::new("act", "Acts", schema, |_, _| async { "acted" });
     let failing = ScriptedModel::new().fail(Error::new(ErrorKind::Auth, "no"));
