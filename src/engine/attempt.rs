@@ -57,7 +57,9 @@ async fn stream(
     let buffers = record.attempt.cx.shared().tree.event_buffers.clone();
     let request = record.attempt.request.clone().with_event_buffers(buffers);
     let events = record.attempt.model.stream(request).await?;
-    let mut events = DropContained::new(redact_stream(events), "a model's stream");
+    let max_bytes = record.attempt.request.response_limits().max_bytes;
+    let events = redact_stream(events, max_bytes);
+    let mut events = DropContained::new(events, "a model's stream");
     let mut pace = Pace::default();
     let mut bytes = 0;
 

@@ -23,13 +23,13 @@ const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
 /// that is always ready must not keep the run from ending.
 const MAX_HELD_PIECES: usize = 64;
 
-/// The maximum number of bytes of arguments that are held back at the same time. They count toward
-/// the limits on a response only when they are passed on.
+/// The maximum number of bytes of arguments that are held back at the same time, for a response
+/// without a smaller limit. They count toward that limit only when they are passed on.
 const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
 
 /// Returns the events of one response without the secrets of this process, by exact match. Returns
-/// the stream itself if there are none.
-pub(crate) fn redact_stream(events: ModelStream) -> ModelStream {
+/// the stream itself if there are none. `max_bytes` is the limit on the bytes of the response.
+pub(crate) fn redact_stream(events: ModelStream, max_bytes: usize) -> ModelStream {
     match Exact::of_now() {
         Some(exact) => Box::pin(ResponseRedactor {
             events,
@@ -38,6 +38,7 @@ pub(crate) fn redact_stream(events: ModelStream) -> ModelStream {
             thinking: Pieces::default(),
             calls: OpenCalls::default(),
             held_bytes: 0,
+            max_held_bytes: max_bytes.min(MAX_HELD_BYTES),
             ready: VecDeque::new(),
             is_over: false,
         }),
@@ -56,6 +57,7 @@ struct ResponseRedactor {
     calls: OpenCalls<ArgumentRedactor>,
     /// The approximate number of bytes of arguments that `calls` hold back.
     held_bytes: usize,
+    max_held_bytes: usize,
     ready: VecDeque<Result<ModelEvent>>,
     is_over: bool,
 }
@@ -77,8 +79,10 @@ impl Stream for ResponseRedactor {
             match ready!(this.events.poll_next_unpin(cx)) {
                 // The most common event; it usually passes unchanged.
                 Some(Ok(ModelEvent::Text(piece))) => {
+                    // An empty text counts as a block, so it is passed on.
+                    let was_empty = piece.is_empty();
                     let piece = this.text.push(&this.exact, piece);
-                    if !piece.is_empty() {
+                    if was_empty || !piece.is_empty() {
                         return Poll::Ready(Some(Ok(ModelEvent::Text(piece))));
                     }
                 }
@@ -201,8 +205,8 @@ impl ResponseRedactor {
         let call = self.calls.get_mut(index);
         let shown_json = call.map_or_else(String::new, |call| call.push(&self.exact, json));
         self.held_bytes = self.held_bytes.saturating_sub(shown_json.len());
-        if self.held_bytes > MAX_HELD_BYTES {
-            return Err(too_much_held());
+        if self.held_bytes > self.max_held_bytes {
+            return Err(too_much_held(self.max_held_bytes));
         }
         Ok(shown_json)
     }
@@ -402,12 +406,13 @@ impl ResponseRedactor {
 }
 
 /// The error of arguments that grow without an end while they are held back.
-fn too_much_held() -> Error {
+fn too_much_held(max_bytes: usize) -> Error {
     Error::new(
         ErrorKind::ResponseTooLarge,
         format!(
             "the arguments of calls that are held back until they are complete have more than \
-             {MAX_HELD_BYTES} bytes; ask again, or ask another model"
+             {max_bytes} bytes; ask again, ask another model, or raise `max_bytes` of the response \
+             limits, up to {MAX_HELD_BYTES}"
         ),
     )
 }

@@ -6,7 +6,7 @@ use agentcore::model::ResponseLimits;
 use agentcore::testing::{FunctionModel, ScriptedModel, Step};
 use agentcore::{
     AgentBuilder, Error, ErrorKind, Message, Model, ModelEvent, ModelRequest, ModelStream, Part,
-    Result, SdkMessage, StopReason, ToolCall,
+    Result, SdkMessage, Secret, StopReason, ToolCall,
 };
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -122,6 +122,17 @@ async fn answer_at_the_byte_limit_is_accepted() {
 
 #[tokio::test]
 async fn bytes_calls_and_blocks_of_an_answer_are_limited() {
+    check_limits().await;
+}
+
+/// Each response is searched for the secret then.
+#[tokio::test]
+async fn bytes_calls_and_blocks_of_an_answer_are_limited_in_a_process_with_a_secret() {
+    let _secret = Secret::new("sk-not-in-any-response-0123456789");
+    check_limits().await;
+}
+
+async fn check_limits() {
     let thinking = || ModelEvent::Thinking("h".repeat(300));
     let cases = [
         ("max_bytes", many(|_| vec![thinking()])),

@@ -59,9 +59,10 @@ impl Recorder {
             events: Vec::new(),
         };
 
+        let max_bytes = request.response_limits().max_bytes;
         match self.model.stream(request).await {
             Ok(inner) => Ok(RecordedStream {
-                inner: redact_stream(inner),
+                inner: redact_stream(inner, max_bytes),
                 exchange: Some(exchange),
                 file: self.file.clone(),
             }
