@@ -162,7 +162,7 @@ fn fork_of_checkpoints_holds_no_content_in_memory() {
             Ok::<_, agentcore::BoxError>("changed")
         },
     );
-    let texts = ["1", "2"].iter().cycle().take(24);
+    let texts = ["1", "2"].iter().cycle().take(8);
     let model = texts.fold(ScriptedModel::new(), |model, text| {
         model.call("change", json!({"text": text})).say("Done.")
     });
@@ -170,7 +170,7 @@ fn fork_of_checkpoints_holds_no_content_in_memory() {
     let agent = agent.backend(files.clone()).build().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        for _ in 0..24 {
+        for _ in 0..8 {
             agent.session("s").run("Go").await.unwrap();
         }
     });
@@ -180,7 +180,7 @@ fn fork_of_checkpoints_holds_no_content_in_memory() {
     let most = watch.end();
     assert!(most < 4 * MIB, "{} MiB", most / MIB);
     let checkpoints = |session| runtime.block_on(files.checkpoints(session)).unwrap().len();
-    assert_eq!((checkpoints("s"), checkpoints("t")), (24, 24));
+    assert_eq!((checkpoints("s"), checkpoints("t")), (8, 8));
 }
 
 #[test]

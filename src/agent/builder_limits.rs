@@ -55,8 +55,8 @@ impl AgentBuilder {
     }
 
     /// Sets the maximum number of tokens a run may use, prompts and responses together,
-    /// subagents included. Defaults to no limit. A run that reaches it ends with
-    /// [`ExitReason::MaxBudget`](crate::ExitReason::MaxBudget).
+    /// subagents included. Defaults to no limit; 0 allows no model call. A run that reaches it ends
+    /// with [`ExitReason::MaxBudget`](crate::ExitReason::MaxBudget).
     pub fn max_total_tokens(mut self, tokens: u64) -> Self {
         self.settings.budget.tokens = Some(tokens);
         self

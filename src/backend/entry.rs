@@ -43,12 +43,19 @@ pub(super) fn range_length(len: usize, max_read: u64) -> usize {
 /// Returns a name as text, with the bytes escaped that are not UTF-8.
 #[cfg(all(feature = "fs", unix))]
 pub(super) fn escape_name(name: &[u8]) -> String {
-    name.utf8_chunks()
-        .flat_map(|chunk| {
-            let escapes = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
-            std::iter::once(chunk.valid().to_owned()).chain(escapes)
-        })
-        .collect()
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str("\\x");
+            text.push(DIGITS[usize::from(byte >> 4)]);
+            text.push(DIGITS[usize::from(byte & 15)]);
+        }
+    }
+    text
 }
 
 /// The kind of a [`DirEntry`].

@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{ProviderBlock, ToolCall};
 use crate::model::{ModelEvent, check_call};
+use crate::util::secret::redacted;
 use crate::util::unique_names::UniqueNames;
 
 use super::encode::History;
@@ -44,10 +45,15 @@ impl CallIds {
         }
     }
 
-    /// Sets the id of the response, once it is known.
+    /// Sets the id of the response, once it is known. A secret in it is redacted before its
+    /// characters are selected, because a part of a secret cannot be found.
     pub(super) fn set_response(&mut self, id: &str) {
         let is_allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
-        self.response = id.chars().filter(is_allowed).take(RESPONSE_LEN).collect();
+        self.response = redacted(id)
+            .chars()
+            .filter(is_allowed)
+            .take(RESPONSE_LEN)
+            .collect();
     }
 
     /// Returns the id for a call: its `provider_id`, or `call_{response}_{index}` if that is empty.

@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::http_client::Scheme;
 use crate::util::secret::{Cut, redact_cut};
 use crate::util::sync::lock;
+use crate::util::text::{quoted, truncate};
 use crate::util::time::later;
 use crate::util::{Secret, http_secrets};
 
@@ -164,9 +165,10 @@ impl Endpoint {
                 self.headers.insert(name, value);
             }
             (Err(_), _) => {
-                self.mistake = Some(format!("{name:?} is not a valid header name").into());
+                self.mistake = Some(format!("{} is not a valid header name", quoted(name)).into());
             }
-            (_, Err(_)) => {
+            (Ok(name), Err(_)) => {
+                let name = truncate(name.as_str(), 64);
                 let text = format!(
                     "the value of the header {name} has control characters, such as a line break; \
                      remove them"
@@ -481,6 +483,15 @@ mod tests {
         let endpoint = endpoint().header("not a name", "").named("other");
         let error = endpoint.check().unwrap_err();
         assert!(error.text().starts_with("other: "), "{error}");
+    }
+
+    #[test]
+    fn error_about_a_long_name_of_a_header_is_short() {
+        let long_name = "x".repeat(60_000);
+        for (name, value) in [(format!("{long_name} "), "v"), (long_name, "a\r\nb")] {
+            let error = endpoint().header(&name, value).check().unwrap_err();
+            assert!(error.text().len() < 300, "{error}");
+        }
     }
 
     #[test]

@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn snapshot_is_read_as_the_session_and_with_its_size() {
         let mut rng = fastrand::Rng::with_seed(7);
-        for _ in 0..50 {
+        for _ in 0..20 {
             let mut session = full_session(&mut rng);
             let (read_session, size) = read_within(&session, usize::MAX).unwrap();
             session.state.thread_id = "".into();

@@ -12,7 +12,7 @@ pub(super) const MAX_FAILURES: usize = 10;
 pub(super) const MAX_NAMED: usize = 20;
 
 /// The maximum length of a quoted value, in bytes.
-const MAX_QUOTE: usize = 80;
+pub(super) const MAX_QUOTE: usize = 80;
 
 /// The maximum length of a quoted schema, in bytes; a longer schema is cut. The model has the whole
 /// schema in the tool's definition.

@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::failure::{ArgumentError, Failure, MAX_FAILURES, MAX_NAMED, list, quote};
+use crate::util::text::truncate;
+
+use super::failure::{ArgumentError, Failure, MAX_FAILURES, MAX_NAMED, MAX_QUOTE, list, quote};
 use super::reference::resolve;
 use super::report::{Mismatch, MismatchKind, PathStep};
 use super::value::{compare, first_repeat, is_multiple, is_type, same_within, size, type_name};
@@ -198,6 +200,7 @@ impl<'a> Validator<'a> {
             _ => return true,
         };
 
+        let expected = truncate(&expected, MAX_QUOTE);
         let actual = match value {
             Value::Number(number) if expected == "integer" => number.to_string().into(),
             _ => Cow::Borrowed(type_name(value)),

@@ -46,6 +46,11 @@ struct OptionArgument {
 /// [`Decision::reply`](crate::Decision::reply), together with the earlier answers and the questions
 /// that were not asked. The tool is read-only, so plan mode allows it.
 ///
+/// A call waits for the interactor for up to seven days. The run's limits end it, but neither
+/// [`tool_timeout`](crate::AgentBuilder::tool_timeout) nor
+/// [`ask_timeout`](crate::AgentBuilder::ask_timeout) does: an interactor whose person may be away
+/// needs a limit of its own.
+///
 /// ```
 /// use agentcore::testing::ScriptedInteractor;
 /// use agentcore::tools::ask::{self, Chosen};

@@ -1,5 +1,6 @@
 //! The tools `internet_search` and `web_search`, and the search providers behind them.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -177,7 +178,7 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
         .max_results
         .unwrap_or(DEFAULT_SOURCES)
         .clamp(1, MAX_SOURCES);
-    let mut results = provider.search(query, limit).await?;
+    let mut results = provider.search(query, limit).await.map_err(shorten)?;
     results.sources.truncate(MAX_SOURCES);
     let answer = results.answer.as_deref().map(str::trim);
     results.answer = answer.map(|answer| text::truncate(answer, MAX_ANSWER).into_owned());
@@ -193,6 +194,15 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
         .collect();
     let details = json!({"answer": results.answer, "sources": sources});
     Ok(ToolOutput::new(format_results(&results)).with_details(details))
+}
+
+/// Returns an error with at most [`MAX_ANSWER`] characters, because its text may be a server's.
+fn shorten(error: BoxError) -> BoxError {
+    let text = error.to_string();
+    match text::truncate(&text, MAX_ANSWER) {
+        Cow::Borrowed(_) => error,
+        Cow::Owned(short_text) => short_text.into(),
+    }
 }
 
 fn format_results(results: &SearchResults) -> String {

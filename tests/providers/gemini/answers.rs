@@ -7,7 +7,7 @@ use std::time::Duration;
 use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{ModelEvent, ModelResponse, StopReason};
 use agentcore::providers::gemini;
-use agentcore::{Error, ErrorKind, Part, Result, ToolCall, Usage};
+use agentcore::{Error, ErrorKind, Part, Result, Secret, ToolCall, Usage};
 use bytes::Bytes;
 use futures::executor::block_on;
 use futures::{StreamExt, stream};
@@ -667,4 +667,21 @@ fn equal_arrays_of_chunks_are_read_whole() {
         _ => None,
     });
     assert_eq!(texts.collect::<String>(), "abab");
+}
+
+#[test]
+fn generated_call_id_has_no_part_of_a_secret() {
+    const KEY: &str = "sk-live-zk3vQ8mW2xT7bN5dJ9hL4cR6";
+    let _secret = Secret::new(KEY);
+    let part = json!({"functionCall": {"name": "f", "args": {}}});
+    let candidate = json!({"content": {"parts": [part]}, "finishReason": "STOP"});
+    let chunk = json!({"candidates": [candidate], "responseId": KEY});
+    let events = decode(vec![frame(&chunk)]);
+    let ids = events.into_iter().filter_map(|event| match event.unwrap() {
+        ModelEvent::ToolCall(call) => Some(call.id),
+        _ => None,
+    });
+    let ids: Vec<_> = ids.collect();
+    assert_eq!(ids.len(), 1);
+    assert!(!ids[0].contains("sk-live"), "{ids:?}");
 }

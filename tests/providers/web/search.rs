@@ -241,6 +241,24 @@ async fn queries_and_results_are_bounded() {
 }
 
 #[tokio::test]
+async fn long_error_of_a_search_provider_is_cut() {
+    struct Fails(usize);
+
+    #[async_trait]
+    impl SearchProvider for Fails {
+        async fn search(&self, _query: &str, _limit: usize) -> Result<SearchResults, BoxError> {
+            Err("e".repeat(self.0).into())
+        }
+    }
+
+    for (len, shown_len) in [(300, 300), (2_000_000, 10_000)] {
+        let tool = internet_search(Fails(len));
+        let error = call(&tool, json!({"query": "q"})).await.unwrap_err();
+        assert_eq!(error.to_string().len(), shown_len);
+    }
+}
+
+#[tokio::test]
 async fn web_search_is_the_same_tool_with_the_argument_count() {
     struct Echo;
 

@@ -147,7 +147,7 @@ async fn long_state_is_written_on_a_thread_for_blocking_work() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
     let agent = agent(ScriptedModel::new().say("Done."));
     let mut state = AgentState::new("s");
-    state.messages = Messages::from("x".repeat(8 * 1024 * 1024) + "end of the text");
+    state.messages = Messages::from("x".repeat(2 * 1024 * 1024) + "end of the text");
     let options = EncoderOptions::new("run").with_state(state);
     let run = agent.session("s").run("Go");
     let run = start_with(&table, key("a", "s"), run, options).unwrap();
