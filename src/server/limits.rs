@@ -33,7 +33,8 @@ pub struct ServerLimits {
     /// The maximum nesting depth of JSON in a body. Defaults to 128. The parser reads at most 127
     /// levels, so a larger value has no effect.
     pub json_depth: usize,
-    /// The maximum number of headers of a request. Defaults to 64.
+    /// The maximum number of headers of a request. Defaults to 64. A number over 4,096 counts as
+    /// 4,096.
     pub headers: usize,
     /// The maximum size of a request's head, in bytes. Defaults to 16 KiB.
     pub header_bytes: usize,

@@ -39,6 +39,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The size of a connection's buffer, unless heads may be larger.
 const MIN_BUFFER_BYTES: usize = 16 * 1024;
 
+/// The maximum of [`ServerLimits::headers`]: hyper allocates a list of this length.
+const MAX_HEADERS: usize = 4_096;
+
 /// A server that is bound to its address and serves once [`serve`](Listening::serve) is polled.
 pub struct Listening {
     pub(super) listener: TcpListener,
@@ -112,7 +115,8 @@ impl Listening {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
-        let slots = Arc::new(Semaphore::new(self.limits.connections.max(1)));
+        let max_connections = self.limits.connections.clamp(1, Semaphore::MAX_PERMITS);
+        let slots = Arc::new(Semaphore::new(max_connections));
         let silent_connections = SilentConnections::default();
         let mut shutdown = pin!(shutdown);
         loop {
@@ -212,7 +216,7 @@ fn http_connection(
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout.min(NEVER))
-        .max_headers(limits.headers)
+        .max_headers(limits.headers.min(MAX_HEADERS))
         .max_header_size(limits.header_bytes)
         .max_buf_size(limits.header_bytes.max(MIN_BUFFER_BYTES))
         .serve_connection(

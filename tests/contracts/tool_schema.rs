@@ -71,12 +71,12 @@ fn type_keyword_is_checked() {
 
 #[test]
 fn failure_names_a_long_list_of_types_by_its_beginning() {
-    let names: Vec<_> = (0..10_000).map(|number| format!("t{number}")).collect();
+    let names = ["string"; 10_000];
     let schema = json!({"type": "object", "properties": {"a": {"type": names}}});
     let lines = lines(&schema, &json!({"a": 1}));
     assert_eq!(lines.len(), 1);
     assert!(
-        lines[0].starts_with("/a: expected t0 or t1 or t2"),
+        lines[0].starts_with("/a: expected string or string or"),
         "{lines:?}"
     );
     assert!(lines[0].len() < 200, "{lines:?}");

@@ -308,6 +308,19 @@ async fn new_connection_takes_the_place_of_the_oldest_without_a_request() {
 }
 
 #[tokio::test]
+async fn limits_may_have_the_largest_values() {
+    let limits = ServerLimits::default()
+        .with_connections(usize::MAX)
+        .with_headers(usize::MAX, usize::MAX)
+        .with_header_timeout(Duration::MAX)
+        .with_body_bytes(usize::MAX)
+        .with_upload_bytes(usize::MAX);
+    let server = Server::new().agent("default", echo()).limits(limits);
+    let server = TestServer::start(server).await;
+    assert_eq!(patiently(server.get("/healthz").send()).await.status, 200);
+}
+
+#[tokio::test]
 async fn idle_connections_do_not_hinder_others() {
     for limit in [4_096, 16] {
         let limits = ServerLimits::default()
