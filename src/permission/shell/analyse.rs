@@ -68,7 +68,7 @@ fn finish(mut cx: Context) -> Analysis {
     let is_listed = |c: &SimpleCommand| c.via.is_empty() && !c.guessed && c.runner.is_none();
     let mut writers = commands.iter().filter(|command| command.is_writer());
     let runs_anywhere = writers.any(|command| !is_sure || !is_listed(command));
-    let is_parent = |word: &Word| word.literal().is_some_and(|text| text == "..");
+    let is_parent = |word: &Word| word.is("..");
     let (mut has_writers, mut current) = (Vec::new(), 0);
     for command in commands {
         if is_change(&command) {

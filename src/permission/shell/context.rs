@@ -354,5 +354,5 @@ impl Context {
 
 /// Returns `true` for a value that is the names of existing files, which a program lists.
 fn is_listed(part: &Part) -> bool {
-    matches!(part, Part::Value { name: Some(name), .. } if name == LISTED)
+    part.variable() == Some(LISTED)
 }

@@ -89,7 +89,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn name(&mut self) -> Parse<String> {
+    /// Returns the letters, digits and underscores at the cursor.
+    pub(super) fn name(&mut self) -> Parse<String> {
         let mut name = String::new();
         while let Some(b) = self
             .peek()
@@ -205,10 +206,6 @@ impl Parser<'_> {
                 word.push_value(None, quoted_value);
             }
 
-            return Ok(());
-        }
-
-        if !length && !indirect && !is_element && self.cut_ending(word, &name, quoted_value)? {
             return Ok(());
         }
 
@@ -431,11 +428,9 @@ impl Parser<'_> {
         let mut number = Word::default();
         number.push_value(Some("#".to_owned()), true);
         for part in &word.parts {
-            match part {
-                Part::Value {
-                    name: Some(name), ..
-                } if is_name(name) => self.cx.assign(name, Some(&number), false),
-                Part::Value { name: None, .. } => {
+            match part.variable() {
+                Some(name) if is_name(name) => self.cx.assign(name, Some(&number), false),
+                None if matches!(part, Part::Value { .. }) => {
                     self.opaque(Reason::Expansion("arithmetic"));
                 }
                 _ => {}

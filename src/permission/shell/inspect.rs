@@ -10,7 +10,7 @@ use crate::permission::programs::{
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::Context;
-use super::listing::{branch, texts};
+use super::listing::texts;
 use super::word::{Part, Word};
 use super::{builtins, operands, peel, shells};
 
@@ -85,7 +85,6 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
         return;
     };
 
-    branch(cx, command);
     if !command.guessed {
         guess(cx, command);
     }
@@ -181,7 +180,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
             };
             cx.note(reason(name.to_owned()));
         }
-        peel::guess_tails(cx, name, command);
+        peel::guess_tails(cx, name, command, 1);
         // A shell is given a script somewhere in the words.
         let mut words = command.argv.iter();
         let is_shell = |name: String| shells::SHELLS.contains(&&*name);
@@ -193,7 +192,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     if may_start(name, &command.argv[1..]) {
-        peel::guess_tails(cx, name, command);
+        peel::guess_tails(cx, name, command, 1);
     }
 
     operands::modeled(cx, index, name, command);

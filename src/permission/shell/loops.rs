@@ -73,36 +73,6 @@ fn push(word: &mut Word, value: Word) {
     }
 }
 
-/// Returns the value without the ending that a pattern behind `%` cuts off.
-fn without_ending(mut value: Word, pattern: &str) -> Option<Word> {
-    let is_star = |part: &Part| matches!(part, Part::Glob('*'));
-    match (pattern, value.literal()) {
-        ("%.*", Some(text)) => Some(Word::from_text(text.split('.').next()?)),
-        ("%.*", None) => {
-            // The names that a star stands for, cut off, are names that it stands for as well.
-            let at = value.parts.iter().position(is_star)?;
-            let is_plain =
-                |part: &Part| matches!(part, Part::Text { text, .. } if !text.contains('.'));
-            let is_known = value.parts[..at].iter().all(is_plain);
-            value.parts.truncate(at + 1);
-            is_known.then_some(value)
-        }
-        _ => {
-            let Some(Part::Text { text, .. }) = value.parts.last_mut() else {
-                return None;
-            };
-            let end = match pattern {
-                ".*" => text.rfind('.')?,
-                "" => return None,
-                _ if pattern.contains(['%', '*']) => return None,
-                _ => text.strip_suffix(pattern)?.len(),
-            };
-            text.truncate(end);
-            Some(value)
-        }
-    }
-}
-
 impl Parser<'_> {
     /// Appends a variable to a word: its value, if that is known.
     pub(super) fn variable(&mut self, word: &mut Word, name: String, quoted: bool) {
@@ -130,31 +100,6 @@ impl Parser<'_> {
         let value = value.clone();
         self.cx.work += value.len();
         (self.cx.work <= MAX_WORK).then_some(value)
-    }
-
-    /// Appends the value of the variable of a loop without the ending that `%.txt}`, `%.*}` or
-    /// `%%.*}` at the cursor cuts off. Returns `false`, and appends nothing, for another operator,
-    /// a variable that is not known, and a value without the ending.
-    pub(super) fn cut_ending(&mut self, word: &mut Word, name: &str, quoted: bool) -> Parse<bool> {
-        let ahead = &self.src[self.pos..];
-        let is_plain = |b: &&u8| b.is_ascii_alphanumeric() || b"%._-*".contains(b);
-        let operator = &ahead[..ahead.iter().take_while(is_plain).count()];
-        let is_whole = ahead.get(operator.len()) == Some(&b'}');
-        let operator = String::from_utf8_lossy(operator).into_owned();
-        let Some(pattern) = operator.strip_prefix('%').filter(|_| is_whole) else {
-            return Ok(false);
-        };
-        let value = self.loop_value(word, name, quoted);
-        let Some(value) = value.and_then(|value| without_ending(value, pattern)) else {
-            return Ok(false);
-        };
-        if !quoted && value.len() == 0 {
-            return Ok(false);
-        }
-
-        push(word, value);
-        self.bump_by(operator.len() + 1)?;
-        Ok(true)
     }
 
     /// Returns the body of a loop, once for each word that its variable holds.

@@ -174,15 +174,7 @@ impl Parser<'_> {
     /// `name=value`, `name+=value`, `name[..]=value`, `name=(..)` at the cursor.
     fn assignment(&mut self) -> Parse<Option<Assignment>> {
         let start = self.pos;
-        let mut name = String::new();
-        while let Some(b) = self
-            .peek()
-            .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
-        {
-            name.push(char::from(b));
-            self.bump()?;
-        }
-
+        let name = self.name()?;
         if !is_name(&name) {
             self.pos = start;
             return Ok(None);
