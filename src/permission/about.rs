@@ -110,17 +110,11 @@ impl CommandPattern {
 fn work_of_release(name: &str, command: &SimpleCommand) -> &'static str {
     let words = command.argv.get(1..).unwrap_or_default();
     let first = words.first().and_then(Word::literal).unwrap_or_default();
-    let sets_version = words.iter().skip(1).any(|word| !word.starts_with_dash());
-    let is_untagged = |word: &Word| {
-        let text = word.literal_prefix();
-        matches!(&*text, "--no-git-tag-version" | "--git-tag-version=false")
-    };
     match (name, &*first) {
         ("lerna", "version") | ("cargo", "release") => "commit tag push",
-        _ if words.iter().any(is_untagged) => "",
-        ("yarn", "version") => "commit tag",
-        // Without a version, they print that of the package.
-        ("npm" | "pnpm", "version") if sets_version => "commit tag",
+        // They print the version of the package.
+        ("npm" | "pnpm", "version") if words.len() == 1 => "",
+        ("npm" | "pnpm" | "yarn", "version") => "commit tag",
         _ => "",
     }
 }

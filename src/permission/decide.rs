@@ -204,7 +204,7 @@ impl Policy<'_> {
     /// no rule is then known not to match, so bypassing permissions does not answer it.
     fn beyond_limit(&self) -> Option<Explanation> {
         let is_exhausted = self.disk.is_exhausted();
-        is_exhausted.then(|| self.unanswerable(Disk::limit()))
+        is_exhausted.then(|| self.unanswerable(Disk::LIMIT.to_owned()))
     }
 
     /// A question that is a denial where permissions are bypassed.
@@ -357,7 +357,13 @@ impl Policy<'_> {
         }
 
         let mut folders = command.paths.projects();
-        if let Some(folder) = folders.find(|folder| !self.allows_folder(call, command, folder)) {
+        let is_allowed = |folder: &PathWord| {
+            let path = command.paths.path_at_run(folder, self.context);
+            folder.is_discarded()
+                || path.is_within(self.context)
+                || self.allows_word(call, command, folder)
+        };
+        if let Some(folder) = folders.find(|folder| !is_allowed(folder)) {
             return Err(Some(format!("no rule allows working in {}", folder.word)));
         }
 
@@ -375,13 +381,6 @@ impl Policy<'_> {
         }
 
         last.ok_or(None)
-    }
-
-    /// Returns `true` if the folder is the workspace's, or if a rule spells it out.
-    fn allows_folder(&self, call: &CallAccesses<'_>, command: &Command, folder: &PathWord) -> bool {
-        folder.is_discarded()
-            || self.is_inside(command, folder)
-            || self.allows_word(call, command, folder)
     }
 
     /// Returns `true` if each command that has the word is allowed by a rule that spells it out.
@@ -445,12 +444,6 @@ impl Policy<'_> {
         let is_covered = self.mode == PermissionMode::AcceptEdits && path.is_inside(self.context)
             || path.is_known() && is_allowed(&path);
         path_word.is_discarded() || !path_word.word.is_glob() && is_covered
-    }
-
-    /// Returns `true` if the folder is the workspace, or lies in it.
-    pub(super) fn is_inside(&self, command: &Command, folder: &PathWord) -> bool {
-        let path = command.paths.path_at_run(folder, self.context);
-        path.is_within(self.context)
     }
 
     fn by_mode(&self, call: &CallAccesses<'_>, uncovered: Option<&str>) -> Explanation {

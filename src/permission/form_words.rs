@@ -144,17 +144,19 @@ impl FormWords<'_> {
 
     /// Returns `true` if a group of git without a subcommand runs another one than the rule's.
     fn has_other_default(&self, rule: &[String], rule_own: &[usize]) -> bool {
+        const DEFAULTS: [&str; 4] = ["show", "list", "push", "save"];
         let own = &self.command.subcommand_words;
-        let group = own.first().and_then(|at| self.command.argv[*at].literal());
-        let defaults = match (self.name, group.as_deref()) {
-            ("git", Some("remote" | "reflog")) => "show list",
-            ("git", Some("stash")) => "push save",
-            _ => return false,
+        let mut words = own.iter().flat_map(|at| &self.command.argv[*at..]);
+        let is_group = |word: &Word| {
+            ["remote", "reflog", "stash"]
+                .iter()
+                .any(|name| word.is(name))
         };
-        let is_default = |at: &usize| defaults.split(' ').any(|word| same(&rule[*at], word));
-        let is_option = |word: &Word| word.literal().is_some_and(|text| text.starts_with('-'));
-        let mut words = self.command.argv[own[0]..].iter().skip(1);
-        words.all(is_option) && !rule_own.iter().any(is_default)
+        let is_default = |at: &usize| DEFAULTS.iter().any(|word| same(&rule[*at], word));
+        self.name == "git"
+            && words.next().is_some_and(is_group)
+            && words.all(Word::starts_with_dash)
+            && !rule_own.iter().any(is_default)
     }
 
     /// Returns `true` if no word of a rule behind its subcommand is certainly missing.

@@ -49,7 +49,7 @@
 //!
 //! What `ssh` and `mosh` run on another machine, and `kubectl exec` in a container, is taken to use
 //! no file of this machine, so a rule about files does not concern it. A host is this machine if
-//! its name is a number, contains `localhost` or `loopback`, ends in `.local`, or is the name in
+//! its name does not begin with a letter, contains `local` or `loopback`, or is the name in
 //! `/etc/hostname`. An alias of it in the settings of `ssh` is not known.
 //!
 //! Next to a rule about a subcommand, such as `git fetch`, another subcommand is covered only if a
@@ -66,11 +66,10 @@
 //! `*prune*` if it may be `prune` alone.
 //!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.
-//! Only the variable of a loop over known words is known, in the body of the loop. Writing a file
-//! whose name the command itself makes, with a substitution, a builtin or an operator of an
-//! expansion, is a question in every mode, because it may be a protected file. Names of existing
-//! files that a program lists, numbers, and variables that the command does not set do not count as
-//! made.
+//! Writing a file whose name the command itself makes, with a substitution, a builtin or an
+//! operator of an expansion, is a question in every mode, because it may be a protected file. Names
+//! of existing files that a program lists, numbers, and variables that the command does not set, or
+//! sets to known words, do not count as made.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. Files that a search finds are
@@ -115,7 +114,6 @@ mod config;
 mod decide;
 mod disk;
 mod enforcement;
-mod expansions;
 mod explanation;
 mod form_words;
 mod glob;

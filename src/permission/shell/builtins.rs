@@ -224,9 +224,6 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
             if !matches!(name, "unset" | "wait") {
                 cx.assign(&text, None, false);
             }
-            if name == "unset" {
-                cx.loops.change(&text);
-            }
             if name == "unset" && !text.contains(|c: char| c.is_ascii_lowercase()) {
                 cx.note(Reason::Variable(text));
             }

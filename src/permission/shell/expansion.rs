@@ -173,7 +173,6 @@ impl Parser<'_> {
 
         let name = self.parameter_name()?;
         let mut quoted_value = quoted && name != "@";
-        let mut is_element = false;
         if self.peek() == Some(b'[') {
             self.cx.bash_only("an array");
             self.bump()?;
@@ -189,8 +188,11 @@ impl Parser<'_> {
             } else if !self.arithmetic(b']', 1)? {
                 return self.cx.stop("a subscript");
             }
-            // Another element than the value of a loop.
-            is_element = self.cx.loops.has(&name);
+            // Another element than the first may be empty.
+            let values = self.cx.constants.get_mut(&name);
+            if let Some(values) = values.filter(|values| !values.contains(&Word::default())) {
+                values.push(Word::default());
+            }
         }
 
         if indirect {
@@ -200,7 +202,7 @@ impl Parser<'_> {
         if self.take("}")? {
             if length {
                 word.push_value(Some("#".to_owned()), true);
-            } else if !is_element && (is_name(&name) || name.len() == 1) {
+            } else if is_name(&name) || name.len() == 1 {
                 self.variable(word, name, quoted_value);
             } else {
                 word.push_value(None, quoted_value);
@@ -211,6 +213,12 @@ impl Parser<'_> {
 
         word.push_value(None, quoted_value);
         self.parameter_operator(&name, quoted)
+    }
+
+    /// Appends a variable to a word.
+    fn variable(&self, word: &mut Word, name: String, quoted: bool) {
+        let is_known = name != "HOME" || !self.cx.has_other_home();
+        word.push_value(is_known.then_some(name), quoted);
     }
 
     fn parameter_name(&mut self) -> Parse<String> {

@@ -12,7 +12,7 @@ pub(super) struct Pending {
     quoted: bool,
     strip_tabs: bool,
     /// The command it is the input of.
-    command: Option<usize>,
+    pub(super) command: Option<usize>,
 }
 
 impl Parser<'_> {
@@ -217,13 +217,6 @@ impl Parser<'_> {
         });
 
         Ok(true)
-    }
-
-    /// Records the command whose input the here-documents from number `first` on are.
-    pub(super) fn here_documents_of(&mut self, first: usize, command: usize) {
-        for pending in self.heredocs.iter_mut().skip(first) {
-            pending.command = Some(command);
-        }
     }
 
     /// Reads the bodies that begin here.

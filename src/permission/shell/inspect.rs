@@ -21,6 +21,7 @@ const SYSTEM: &str = "\
 
 /// Examines every command, including the commands that it finds on the way.
 pub(super) fn inspect(cx: &mut Context) {
+    cx.check_output();
     let mut at = 0;
     loop {
         while let Some(script) = cx.later.pop() {
@@ -45,7 +46,8 @@ pub(super) fn inspect(cx: &mut Context) {
     }
 
     project_builders(cx);
-    cx.check_values();
+    cx.check_output();
+    cx.check_arithmetic();
 }
 
 /// Returns `true` for a script of the project that only starts the builder which the project names.
@@ -198,8 +200,8 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     operands::modeled(cx, index, name, command);
 }
 
-/// Returns `true` if the host that is the word at this index may be this machine. A number is not
-/// looked up.
+/// Returns `true` if the host that is the word at this index may be this machine. A name that does
+/// not begin with a letter may be a number, which is not looked up.
 fn is_here(command: &SimpleCommand, at: usize) -> bool {
     static OWN_NAME: LazyLock<String> = LazyLock::new(|| {
         let name = fs::read_to_string("/etc/hostname").unwrap_or_default();
@@ -214,14 +216,11 @@ fn is_here(command: &SimpleCommand, at: usize) -> bool {
     let host = host.to_lowercase();
     let host = host.trim_start_matches("ssh://");
     let host = host.rsplit('@').next().unwrap_or_default();
-    let is_numeric = |c: char| c.is_ascii_hexdigit() || c == 'x' || c == '.';
-    let is_number = host.starts_with(|c: char| c.is_ascii_digit()) && host.chars().all(is_numeric);
     let first_name = |host: &str| host.split('.').next().map(str::to_owned);
-    is_number
-        || host.contains(':')
-        || host.contains("localhost")
-        || host.contains("loopback")
-        || host.trim_end_matches('.').ends_with(".local")
+    !host.starts_with(|c: char| c.is_ascii_alphabetic())
+        || [":", "local", "loopback"]
+            .iter()
+            .any(|part| host.contains(part))
         || !OWN_NAME.is_empty() && first_name(host) == first_name(&OWN_NAME)
 }
 

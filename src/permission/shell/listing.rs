@@ -6,7 +6,7 @@ use super::word::{LISTED, Part, Word};
 
 /// Returns the value of a substitution, of which the commands have the indices from `first` on.
 pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
-    let is_one = cx.analysis.commands.len() == first + 1 && !cx.expects_other_output;
+    let is_one = cx.analysis.commands.len() == first + 1;
     let command = cx.analysis.commands.get(first).filter(|_| is_one);
     let texts = command.map(patterns).unwrap_or_default();
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -91,7 +91,7 @@ pub(super) fn lists_files(cx: &mut Context, index: usize) -> bool {
         ["grep" | "rg", ..] | ["git", "grep", ..] => words.iter().any(names_matches),
         _ => false,
     };
-    if !is_list || cx.expects_other_output || !words.iter().all(is_plain) {
+    if !is_list || !words.iter().all(is_plain) {
         return false;
     }
 

@@ -25,7 +25,6 @@ mod heredoc;
 mod inspect;
 mod lexer;
 mod listing;
-mod loops;
 mod operands;
 mod options;
 mod parser;

@@ -431,15 +431,11 @@ fn is_refused(name: &str, program: &Program, word: &Word) -> bool {
         })
 }
 
-/// Returns `true` if the word is the name of a program that checks or tests the project.
-fn is_tool(word: &Word) -> bool {
-    word.literal().is_some_and(|name| works_inside(&name))
-}
-
 /// Notes the use of the operands.
 fn operands(cx: &mut Context, row: &Row<'_>) {
     let (name, program, arguments) = (row.name, row.program, &row.arguments);
     let words = &arguments.operands;
+    let first = words.first().and_then(|word| word.literal());
     tail(cx, row);
 
     for word in words.iter().filter(|word| is_refused(name, program, word)) {
@@ -464,7 +460,8 @@ fn operands(cx: &mut Context, row: &Row<'_>) {
             cx.add_path(Use::Read, Word::from_text("/proc/self/environ"));
         }
         "host" => packaged(cx, row),
-        "run" if words.first().is_some_and(|word| is_tool(word)) => packaged(cx, row),
+        // A program that checks or tests the project.
+        "run" if works_inside(&first.unwrap_or_default()) => packaged(cx, row),
         "run" => scripts(cx, row),
         "inside" => words
             .iter()

@@ -88,7 +88,9 @@ impl Parser<'_> {
         }
 
         let at = self.cx.add(command)?;
-        self.here_documents_of(first_document, at);
+        for document in self.heredocs.iter_mut().skip(first_document) {
+            document.command = Some(at);
+        }
         Ok(Some(at))
     }
 

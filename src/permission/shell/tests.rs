@@ -31,27 +31,6 @@ fn any_token() -> impl Strategy<Value = String> {
     proptest::sample::select(tokens.chain(words).collect::<Vec<_>>())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
-
-    #[test]
-    fn any_tokens_are_analysed_in_bounded_steps(
-        tokens in proptest::collection::vec(any_token(), 0..60)
-    ) {
-        let command = tokens.concat();
-        let analysis = analyse(&command);
-        prop_assert!(analysis.steps <= 1024 * 1024 + 1);
-        prop_assert!(analysis.commands.len() <= 8 * 1024);
-        let again = analyse(&command);
-        prop_assert_eq!(analysis.steps, again.steps);
-    }
-
-    #[test]
-    fn any_text_is_analysed_in_bounded_steps(command in ".{0,200}") {
-        prop_assert!(analyse(&command).steps <= 1024 * 1024 + 1);
-    }
-}
-
 /// Cases of the property below, whose commands are long.
 fn long_cases() -> u32 {
     let cases = std::env::var("AGENTCORE_PROPERTY_CASES").ok();
