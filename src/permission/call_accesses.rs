@@ -20,7 +20,8 @@ pub(super) struct CallAccesses<'a> {
     pub(super) args: &'a Value,
     pub(super) read_only: bool,
     pub(super) accesses: Vec<CallAccess>,
-    /// The accesses that other arguments of a tool may be, which declares none.
+    /// The possible accesses of a tool that declares none and whose arguments have no well-known
+    /// names.
     pub(super) possible: Vec<CallAccess>,
     /// True if there are more than are examined.
     pub(super) has_more: bool,

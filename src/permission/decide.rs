@@ -372,11 +372,11 @@ impl Policy<'_> {
             return Err(Some(format!("no rule allows {}", address.word)));
         }
 
-        let has_written = command.paths.used(&[Use::Write]).next().is_some();
-        let written_uses = [Use::Write, Use::Linked];
-        let written_uses = &written_uses[..1 + usize::from(has_written)];
-        let mut written_paths = command.paths.used(written_uses);
-        if let Some(path) = written_paths.find(|path| !self.allows_written(call, command, path)) {
+        // A link matters only in a command that also writes a file, which may lie behind the link.
+        let is_writing = command.paths.used(&[Use::Write]).next().is_some();
+        let mut written_paths = command.paths.used(&[Use::Write, Use::Linked]);
+        let uncovered_path = written_paths.find(|path| !self.allows_written(call, command, path));
+        if let Some(path) = uncovered_path.filter(|_| is_writing) {
             return Err(Some(format!("no rule allows writing {}", path.word)));
         }
 

@@ -157,15 +157,30 @@ pub(super) fn pattern_destination(pattern: &str, context: &PathContext) -> Optio
 
 /// Returns the path without links. What cannot be looked up counts as missing, and a write would
 /// create it.
+///
+/// Links of `/proc`, such as `/proc/self/cwd`, lead elsewhere in the process of a command. The part
+/// of a path from one of them on is returned as it is written, unless the path begins in `/dev`.
 fn resolve(path: &Path) -> Option<PathBuf> {
-    if let Ok(real_path) = fs::canonicalize(path) {
-        return Some(real_path);
+    let real_path = fs::canonicalize(path).ok();
+    if real_path.as_deref() == Some(path) {
+        return real_path;
     }
 
-    let read_link = |path: &Path| match fs::read_link(path) {
-        Ok(target) => Ok(Some(target)),
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
-        Err(_) => Err(io::ErrorKind::NotFound.into()),
+    let read_link = |path: &Path| {
+        if path.starts_with("/proc") {
+            return Ok(None);
+        }
+
+        match fs::read_link(path) {
+            Ok(target) => Ok(Some(target)),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+            Err(_) => Err(io::ErrorKind::NotFound.into()),
+        }
     };
-    follow_links(path, read_link).ok().flatten()
+    let target = follow_links(path, read_link).ok().flatten();
+    let is_of_process = |target: &PathBuf| target.starts_with("/proc") && !path.starts_with("/dev");
+    match real_path {
+        Some(real_path) => target.filter(is_of_process).or(Some(real_path)),
+        None => target,
+    }
 }

@@ -67,7 +67,8 @@ impl fmt::Display for Behavior {
 /// none, rules to deny and to ask examine every text among the arguments; rules to allow never do.
 ///
 /// In a specifier of a rule to deny or to ask about commands or paths, `{a,b}` means each of its
-/// items, and `[..]` in a path any one character. The rule is also about them as text.
+/// items, and `[..]` in a path any one character. The rule also matches braces and brackets as they are
+/// written.
 ///
 /// A rule that could never match is an error:
 ///
@@ -155,7 +156,8 @@ impl Rule {
         })
     }
 
-    /// Sets the text the model reads when the rule denies, instead of the rule's text.
+    /// Sets the reason of a denial, which the model reads, or of a question, which a person reads,
+    /// instead of the rule's own text.
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
@@ -182,7 +184,7 @@ impl Rule {
         self.specifier.as_deref()
     }
 
-    /// Returns the text the model reads when the rule denies.
+    /// Returns the reason that [`with_message`](Self::with_message) has set.
     pub fn message(&self) -> Option<&str> {
         self.message.as_deref()
     }
