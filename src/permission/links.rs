@@ -95,12 +95,10 @@ fn fixed<'w>(word: &'w Word, context: &PathContext) -> Option<(String, &'w [Part
             Part::Text { text, .. } => path.push_str(text),
             Part::Brace(c) => path.push(*c),
             Part::Home(user) if user.is_empty() => path.push_str(context.home.as_deref()?),
-            Part::Value {
-                name: Some(name), ..
-            } if at == 0 && name == "HOME" => path.push_str(context.home.as_deref()?),
-            Part::Value {
-                name: Some(name), ..
-            } if at == 0 && name == "PWD" => path.push('.'),
+            part if at == 0 && part.variable() == Some("HOME") => {
+                path.push_str(context.home.as_deref()?);
+            }
+            part if at == 0 && part.variable() == Some("PWD") => path.push('.'),
             Part::Glob(_) => return path.ends_with('/').then(|| (path, &word.parts[at..])),
             _ => return None,
         }
@@ -159,15 +157,30 @@ pub(super) fn pattern_destination(pattern: &str, context: &PathContext) -> Optio
 
 /// Returns the path without links. What cannot be looked up counts as missing, and a write would
 /// create it.
+///
+/// Links of `/proc`, such as `/proc/self/cwd`, lead elsewhere in the process of a command. The part
+/// of a path from one of them on is returned as it is written, unless the path begins in `/dev`.
 fn resolve(path: &Path) -> Option<PathBuf> {
-    if let Ok(real_path) = fs::canonicalize(path) {
-        return Some(real_path);
+    let real_path = fs::canonicalize(path).ok();
+    if real_path.as_deref() == Some(path) {
+        return real_path;
     }
 
-    let read_link = |path: &Path| match fs::read_link(path) {
-        Ok(target) => Ok(Some(target)),
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
-        Err(_) => Err(io::ErrorKind::NotFound.into()),
+    let read_link = |path: &Path| {
+        if path.starts_with("/proc") {
+            return Ok(None);
+        }
+
+        match fs::read_link(path) {
+            Ok(target) => Ok(Some(target)),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+            Err(_) => Err(io::ErrorKind::NotFound.into()),
+        }
     };
-    follow_links(path, read_link).ok().flatten()
+    let target = follow_links(path, read_link).ok().flatten();
+    let is_of_process = |target: &PathBuf| target.starts_with("/proc") && !path.starts_with("/dev");
+    match real_path {
+        Some(real_path) => target.filter(is_of_process).or(Some(real_path)),
+        None => target,
+    }
 }

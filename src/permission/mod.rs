@@ -13,44 +13,78 @@
 //! 5. an **allow** rule that covers everything the call does;
 //! 6. the **mode**.
 //!
-//! A shell command is taken apart first: a deny or ask rule fires if *any* command in it matches,
-//! an allow rule is enough only if *every* command matches one and nothing is left that is not
-//! understood.
+//! ```
+//! use agentcore::permission::PermissionRules;
 //!
-//! Programs are known by a table of their safe options and operands. A program or an option that is
-//! not in it is covered by a rule to allow only if the rule spells it out or its words are plain.
-//! A file of a builder that is elsewhere, such as an address without a scheme, and the coordinates
-//! of a plugin are not plain. A command that changes its folder to a protected one is a question if
-//! one of its programs may write.
+//! let permissions = PermissionRules::new()
+//!     .allow("Bash(git:*)")?
+//!     .allow("Read")?
+//!     .deny("Bash(git push:*)")?
+//!     .deny("Read(~/.ssh/**)")?;
 //!
-//! Programs that build, test and deploy run what they find, so a rule covers them only with files
-//! and folders of the workspace, or with files, folders and addresses that the rule spells out.
-//! `./gradlew` and `./mvnw` are such programs, and scripts like others if a program of the command
-//! may write, or if the command changes its folder.
+//! let why = permissions.explain_command("git log -3 && git -C sub push");
+//! assert_eq!(why.to_string(), "deny: denied by rule deny:Bash(git push:*)");
+//! # Ok::<(), agentcore::Error>(())
+//! ```
+//!
+//! # Commands
+//!
+//! A shell command is divided into its simple commands. A rule to deny or to ask applies if *any*
+//! of them matches. A rule to allow is enough only if *every* one matches a rule and no part of the
+//! command is unknown.
+//!
+//! # Programs
+//!
+//! A table has the safe options and the operands of programs. A program or an option that is not in
+//! it is covered by a rule to allow only if the rule spells it out, or if all its words are
+//! *plain*: options without a value, or with a number or a switch, and operands that cannot be a
+//! program, code, the address of a script, the value of an option or a path with `..`. A command
+//! that changes its folder to a protected one is a question if one of its programs may write.
+//!
+//! *Builders* are the programs that build, test and deploy, such as `cargo`, `npm` and `make`. They
+//! run what they find, so a rule covers them only with files and folders of the workspace, or with
+//! files, folders and addresses that the rule spells out. A file from elsewhere, such as an address
+//! without a scheme, and the coordinates of a plugin are not plain. `./gradlew` and `./mvnw` are
+//! builders, and scripts like others if a program of the command may write, or if the command
+//! changes its folder.
 //!
 //! If a rule denies or asks about commands or files, neither `Bash` nor `bypassPermissions` covers
 //! a program that is not in the table, because what it starts, reads and writes is not known:
 //! a rule to allow has to name it. If all these rules are about commands, such a program is covered
 //! when its words are plain and do not contain the denied program's name.
 //!
-//! Next to a rule about files, `Bash` and `bypassPermissions` cover only the commands of one list.
-//! The words of most of them name all files that they read and write, and are compared with the
-//! rule. Those that build, or change the work tree of git, read the project and write anywhere in
-//! it by purpose: they are covered if the rule is about files below `.git/`, about files that are
-//! read, or about files outside the workspace. These are not covered if the folder that the command
-//! changes to, or a word such as `../lib/Cargo.toml`, leads to a project where they may lie. Those
-//! that show what git has stored are covered next to a rule about files outside the workspace. The
-//! list also names files that a command shows or changes though no word names them, such as
-//! `package.json` for `npm run` and `~/.m2/` for `mvn`: next to a rule about these it asks. All
-//! others ask, such as `git show` next to `deny:Read(.env)`, and `cargo build` next to
-//! `deny:Write(Cargo.toml)`. A narrow rule to allow answers the question for good, also where the
-//! rule denies: with `allow:Bash(cargo:*)`, `cargo install x` is allowed next to
-//! `deny:Write(~/.cargo/**)`, because no word of it names a file there.
+//! # Rules about files
+//!
+//! Next to a rule to deny or to ask about files, `Bash` and `bypassPermissions` cover only the
+//! commands of one list:
+//!
+//! * Commands whose words name all files that they read and write. The words are compared with the
+//!   rule.
+//! * Builders, and commands that change the work tree of git. They read the project and write
+//!   anywhere in it by purpose, so they are covered only if the rule is about files below `.git/`,
+//!   about files that are read, or about files outside the workspace. They are not covered if the
+//!   folder that the command changes to, or a word such as `../lib/Cargo.toml`, leads to a project
+//!   where these files may lie.
+//! * Commands that show what git has stored. They are covered only if the rule is about files
+//!   outside the workspace.
+//!
+//! All other commands are questions, such as `git show` next to `deny:Read(.env)`, and
+//! `cargo build` next to `deny:Write(Cargo.toml)`. The list also names files that a command shows
+//! or changes though no word names them, such as `package.json` for `npm run` and `~/.m2/` for
+//! `mvn`: next to a rule about these, the command is a question.
+//!
+//! A narrow rule to allow answers the question for good, also where the rule denies: with
+//! `allow:Bash(cargo:*)`, `cargo install x` is allowed next to `deny:Write(~/.cargo/**)`, because
+//! no word of it names a file there.
+//!
+//! # Other machines
 //!
 //! What `ssh` and `mosh` run on another machine, and `kubectl exec` in a container, is taken to use
 //! no file of this machine, so a rule about files does not concern it. A host is this machine if
-//! its name is a number, contains `localhost` or `loopback`, ends in `.local`, or is the name in
+//! its name does not begin with a letter, contains `local` or `loopback`, or is the name in
 //! `/etc/hostname`. An alias of it in the settings of `ssh` is not known.
+//!
+//! # Subcommands and operands
 //!
 //! Next to a rule about a subcommand, such as `git fetch`, another subcommand is covered only if a
 //! list has it and states that it does not do the same work: `git status` is covered, `git pull` is
@@ -65,22 +99,29 @@
 //! name, a branch or a kind of resources. If only a part of a word is not known, it may be
 //! `*prune*` if it may be `prune` alone.
 //!
+//! # Words that are not known
+//!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.
-//! Only the variable of a loop over known words is known, in the body of the loop. Writing a file
-//! whose name the command itself makes, with a substitution, a builtin or an operator of an
-//! expansion, is a question in every mode, because it may be a protected file. Names of existing
-//! files that a program lists, numbers, and variables that the command does not set do not count as
-//! made.
+//! Writing a file whose name the command itself makes, with a substitution, a builtin or an
+//! operator of an expansion, is a question in every mode, because it may be a protected file. Names
+//! of existing files that a program lists, numbers, and variables that the command does not set, or
+//! sets to known words, do not count as made.
+//!
+//! # Links
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. Files that a search finds are
 //! checked in the same way.
+//!
+//! # Child runs and unmatched rules
 //!
 //! The rules of a run also apply in the [child runs](crate::Session::child_of) of its tools, in
 //! addition to theirs: a rule to allow must be in both.
 //!
 //! A rule to deny or to ask whose tool an agent does not have is an error when the agent is built,
 //! because it would protect nothing: [`PermissionRules::unmatched`] lists such rules.
+//!
+//! # What rules cannot do
 //!
 //! Commands that run under a sandbox (feature `sandbox`) are also restricted by the kernel, which
 //! enforces the rules that deny a file or folder as far as it can:
@@ -90,20 +131,6 @@
 //! or a program's own configuration can do anything once it runs. `cargo test`, `make` and
 //! `python3 build.py` run code of the workspace by design, and a rule about another program or a
 //! file does not see what that code does.
-//!
-//! ```
-//! use agentcore::permission::PermissionRules;
-//!
-//! let permissions = PermissionRules::new()
-//!     .allow("Bash(git:*)")?
-//!     .allow("Read")?
-//!     .deny("Bash(git push:*)")?
-//!     .deny("Read(~/.ssh/**)")?;
-//!
-//! let why = permissions.explain_command("git log -3 && git -C sub push");
-//! assert_eq!(why.to_string(), "deny: denied by rule deny:Bash(git push:*)");
-//! # Ok::<(), agentcore::Error>(())
-//! ```
 
 mod about;
 mod beneath;
@@ -115,7 +142,6 @@ mod config;
 mod decide;
 mod disk;
 mod enforcement;
-mod expansions;
 mod explanation;
 mod form_words;
 mod glob;

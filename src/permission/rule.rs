@@ -67,7 +67,8 @@ impl fmt::Display for Behavior {
 /// none, rules to deny and to ask examine every text among the arguments; rules to allow never do.
 ///
 /// In a specifier of a rule to deny or to ask about commands or paths, `{a,b}` means each of its
-/// items, and `[..]` in a path any one character. The rule is also about them as text.
+/// items, and `[..]` in a path any one character. The rule also matches braces and brackets as they are
+/// written.
 ///
 /// A rule that could never match is an error:
 ///
@@ -83,11 +84,11 @@ impl fmt::Display for Behavior {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Rule {
-    behavior: Behavior,
-    tool: String,
-    specifier: Option<String>,
-    message: Option<String>,
-    source: Option<Arc<str>>,
+    pub(super) behavior: Behavior,
+    pub(super) tool: String,
+    pub(super) specifier: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) source: Option<Arc<str>>,
     pub(super) name: NameGlob,
     pub(super) kind: RuleKind,
 }
@@ -116,24 +117,6 @@ impl Rule {
     /// contains a correction.
     pub fn new(behavior: Behavior, text: &str) -> Result<Self> {
         parse::rule(Some(behavior), text)
-    }
-
-    pub(super) fn from_parts(
-        behavior: Behavior,
-        tool: String,
-        specifier: Option<String>,
-        name: NameGlob,
-        kind: RuleKind,
-    ) -> Self {
-        Self {
-            behavior,
-            tool,
-            specifier,
-            message: None,
-            source: None,
-            name,
-            kind,
-        }
     }
 
     /// Returns the rules that braces and brackets in its specifier mean, unless it is one to allow:
@@ -173,7 +156,8 @@ impl Rule {
         })
     }
 
-    /// Sets the text the model reads when the rule denies, instead of the rule's text.
+    /// Sets the reason of a denial, which the model reads, or of a question, which a person reads,
+    /// instead of the rule's own text.
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
@@ -200,7 +184,7 @@ impl Rule {
         self.specifier.as_deref()
     }
 
-    /// Returns the text the model reads when the rule denies.
+    /// Returns the reason that [`with_message`](Self::with_message) has set.
     pub fn message(&self) -> Option<&str> {
         self.message.as_deref()
     }

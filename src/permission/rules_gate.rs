@@ -10,11 +10,12 @@ use crate::agent::Agent;
 #[cfg(feature = "sandbox")]
 use crate::backend::Sandbox;
 use crate::backend::{DeniedPath, PathFilter, Shell};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
 use crate::tool::{GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision};
 use crate::util::blocking::{LARGE_CALL, blocking};
 use crate::util::json::text_len;
+use crate::util::path::short_path;
 
 use super::call_accesses::{CallAccess, CallAccesses};
 use super::config::PermissionConfig;
@@ -33,8 +34,8 @@ use super::shell::printable;
 use super::suggest::suggest;
 use super::unmatched::KnownTools;
 
-/// The number of rules above which calls smaller than [`LARGE_CALL`] are checked on a thread for
-/// blocking work, too.
+/// With this many rules, a call of half of [`LARGE_CALL`] is checked on a thread for blocking work
+/// already, with twice as many one of a third, and so on.
 const MANY_RULES: usize = 64;
 
 /// Permission rules as a gate. See the [module](super) for the order in which they decide.
@@ -59,6 +60,8 @@ pub struct PermissionRules {
     rules: Vec<Rule>,
     context: PathContext,
     protected_paths: Vec<PathPattern>,
+    /// The error of the first path of [`protect`](Self::protect) that is not valid.
+    protect_error: Option<String>,
     mode: Option<PermissionMode>,
     shell: Shell,
     later_tools: Vec<String>,
@@ -80,6 +83,7 @@ impl PermissionRules {
                 follows_links: true,
             },
             protected_paths: Vec::new(),
+            protect_error: None,
             mode: None,
             shell: Shell::Bash,
             later_tools: Vec::new(),
@@ -177,20 +181,35 @@ impl PermissionRules {
         self
     }
 
-    /// Protects a file or directory of the program's own settings: writing it always needs an
-    /// answer, in every mode, as it does for
+    /// Protects the files and folders that a pattern such as `/srv/app/agents.yaml` matches, with
+    /// all that is in them, such as the settings of the program itself. A call that writes them is
+    /// a question, unless the same call was allowed for the session, even if a rule allows it and
+    /// in `bypassPermissions`; `dontAsk` and plan mode deny it. A pattern that is not valid is an
+    /// error of [`AgentBuilder::build`](crate::AgentBuilder::build).
     ///
-    /// * what git runs: `.git/hooks`, `.git/config`, `.git/HEAD`, `.git/commondir`, `.husky`,
+    /// Always protected, in any case of letters, are
+    ///
+    /// * in each `.git`: `hooks`, `config`, `config.worktree`, `commondir`, `worktrees`, `HEAD`,
+    ///   `refs`, `packed-refs`, `info/attributes`, `rebase-merge`, `rebase-apply`, `sequencer`, the
+    ///   same settings of its `modules`, and `.git` itself, which nothing may replace;
     /// * settings of shells, editors and package managers: `.bashrc`, `.bash_profile`,
-    ///   `.bash_login`, `.profile`, `.zshrc`, `.zshenv`, `.zprofile`, `.envrc`, `.npmrc`,
-    ///   `.cargo/config.toml`, `.vscode`, `.idea`,
-    /// * what agents follow: `AGENTS.md`, `CLAUDE.md`, `SKILL.md`, `skills` in the workspace,
-    ///   `.agentcore`, `.claude`, `.mcp.json`.
+    ///   `.bash_login`, `.bash_aliases`, `.profile`, `.zshrc`, `.zshenv`, `.zprofile`, `.envrc`,
+    ///   `.gitconfig`, `.husky`, `.npmrc`, `.yarnrc.yml`, `.cargo/config`, `.cargo/config.toml`,
+    ///   `.vscode`, `.idea`;
+    /// * what agents follow: `AGENTS.md`, `CLAUDE.md`, `CLAUDE.local.md`, `SKILL.md`, `skills` in
+    ///   the workspace, `.agentcore`, `.claude`, `.cursor`, `.mcp.json`.
     ///
     /// The files that [`MemoryHook::paths`](crate::hooks::MemoryHook::paths) names are not
     /// protected: the agent retains them.
     pub fn protect(mut self, path: impl Into<String>) -> Self {
-        self.protected_paths.extend(PathPattern::new(&path.into()));
+        let path = path.into();
+        match PathPattern::new(&path) {
+            Ok(pattern) => self.protected_paths.push(pattern),
+            Err(why) => {
+                let text = format!("{:?} cannot be protected: {why}", short_path(&path));
+                self.protect_error.get_or_insert(text);
+            }
+        }
         self
     }
 
@@ -272,7 +291,8 @@ impl PermissionRules {
     }
 
     /// Returns the decision about a call in the configured mode, with its reason, without the
-    /// grants of any session.
+    /// grants of any session. It is computed in the calling thread, like
+    /// [`explain_command`](Self::explain_command).
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
         let call = CallAccesses::of(call, tool, &self.context);
         self.decide(&call, PermissionMode::Default, false, &[], &Disk::default())
@@ -301,23 +321,24 @@ impl PermissionRules {
     }
 
     /// Returns rules to allow that can be offered for a call. No rule is broader than the accesses
-    /// that the call shows, and there is no rule for a command that is not fully understood.
+    /// that the call shows, and there is no rule for a command that is not fully understood. The
+    /// command is analysed in the calling thread.
     pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
         suggest(&CallAccesses::of(call, tool, &self.context))
     }
 
     /// Returns the rules, and those that deny or ask about the alternatives in their braces and
     /// about a folder that a link leads to.
-    fn with_others(&self) -> Cow<'_, [Rule]> {
-        let mut others: Vec<_> = self.rules.iter().flat_map(Rule::alternatives).collect();
-        let rules = self.rules.iter().chain(&others);
+    fn with_derived_rules(&self) -> Cow<'_, [Rule]> {
+        let mut derived_rules: Vec<_> = self.rules.iter().flat_map(Rule::alternatives).collect();
+        let rules = self.rules.iter().chain(&derived_rules);
         let linked_rules = rules.filter_map(|rule| rule.through_links(&self.context));
         let linked_rules = linked_rules.collect::<Vec<_>>();
-        others.extend(linked_rules);
-        if others.is_empty() {
+        derived_rules.extend(linked_rules);
+        if derived_rules.is_empty() {
             Cow::Borrowed(&self.rules)
         } else {
-            Cow::Owned([&self.rules[..], &others].concat())
+            Cow::Owned([&self.rules[..], &derived_rules].concat())
         }
     }
 
@@ -342,9 +363,13 @@ impl PermissionRules {
     }
 
     /// Returns the outcome of `decide`, unless that may take long.
-    fn in_short<T>(&self, request: &GateRequest, decide: impl FnOnce(&Disk) -> T) -> Option<T> {
-        let excess = self.rules.len() / MANY_RULES;
-        if text_len(&request.call.args) >= LARGE_CALL / (1 + excess) {
+    fn decide_if_short<T>(
+        &self,
+        request: &GateRequest,
+        decide: impl FnOnce(&Disk) -> T,
+    ) -> Option<T> {
+        let divisor = 1 + self.rules.len() / MANY_RULES;
+        if text_len(&request.call.args) >= LARGE_CALL / divisor {
             return None;
         }
         let disk = Disk::short();
@@ -367,17 +392,17 @@ impl PermissionRules {
         call: &CallAccesses<'_>,
         mode: PermissionMode,
         is_granted: bool,
-        memory: &[String],
+        memory_paths: &[String],
         disk: &Disk,
     ) -> Explanation {
-        let rules = self.with_others();
+        let rules = self.with_derived_rules();
         let policy = Policy {
             rules: &rules,
             context: &self.context,
             disk,
             protected_paths: ProtectedPaths {
                 own: &self.protected_paths,
-                memory,
+                memory: memory_paths,
                 context: &self.context,
                 disk,
             },
@@ -405,7 +430,7 @@ impl fmt::Debug for PermissionRules {
 #[async_trait]
 impl PermissionGate for PermissionRules {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
-        if let Some(decision) = self.in_short(request, |disk| self.decision(request, disk)) {
+        if let Some(decision) = self.decide_if_short(request, |disk| self.decision(request, disk)) {
             return Ok(decision);
         }
         let (rules, request) = (self.clone(), request.clone());
@@ -422,12 +447,12 @@ impl PermissionGate for PermissionRules {
         if text_len(&request.call.args) >= LARGE_CALL {
             return explain(&Disk::default());
         }
-        self.in_short(request, explain).flatten()
+        self.decide_if_short(request, explain).flatten()
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
-        Readable::of(&self.with_others(), &self.context, &call)
+        Readable::of(&self.with_derived_rules(), &self.context, &call)
             .map_or_else(PathFilter::all, Readable::into_filter)
     }
 
@@ -439,6 +464,10 @@ impl PermissionGate for PermissionRules {
     }
 
     fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {
+        if let Some(text) = &self.protect_error {
+            return Err(Error::new(ErrorKind::Config, text.as_str()));
+        }
+
         let names = names.iter().copied().chain(self.later_names());
         let tools = KnownTools::new(names, has_sources);
         self.rules

@@ -6,7 +6,8 @@ use agentcore::permission::{Behavior, PermissionConfig, PermissionRules, Rule};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{Access, Asking, Confirmer, SideEffect};
 use agentcore::{
-    AgentBuilder, Answer, FuncTool, PermissionMode, PermissionRequest, Tool, ToolCall, async_trait,
+    AgentBuilder, Answer, ErrorKind, FuncTool, PermissionMode, PermissionRequest, Tool, ToolCall,
+    async_trait,
 };
 use serde_json::{Value, json};
 
@@ -397,6 +398,17 @@ fn mode_decides_when_no_rule_matches() {
 
     let plan = base().mode(Plan).explain_command("ls");
     assert_eq!(plan.why, "only read-only tools are allowed in plan mode");
+}
+
+#[test]
+fn path_that_cannot_be_protected_is_an_error_of_the_agent() {
+    for path in ["~ann/x", "!x", "a\nb"] {
+        let permissions = PermissionRules::new().protect(path).protect("y");
+        let builder = AgentBuilder::new(ScriptedModel::new()).permissions(permissions);
+        let error = builder.build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+        assert!(error.text().contains("cannot be protected"), "{error}");
+    }
 }
 
 #[test]

@@ -355,3 +355,28 @@ fn path_of_any_length_and_links_to_such_paths_are_judged_on_a_small_stack() {
     let thread = std::thread::Builder::new().stack_size(1024 * 1024);
     thread.spawn(check).unwrap().join().unwrap();
 }
+
+// `/proc/self/cwd` is the working directory of the command, not that of this process.
+#[cfg(target_os = "linux")]
+#[test]
+fn link_to_a_link_of_proc_leads_anywhere() {
+    let case = Case::new(|rules| {
+        rules
+            .allow("Bash")?
+            .deny("Read(secrets/**)")?
+            .deny("Write(secrets/**)")
+    });
+    case.workspace.link("/proc/self/cwd", "here");
+    case.workspace.link("/proc/thread-self/root", "top");
+    for command in [
+        "cat here/secrets/key",
+        "sort < here/secrets/key",
+        "cp /dev/null here/secrets/key",
+        "cat top/etc/hostname",
+    ] {
+        assert_ne!(case.command(command), Behavior::Allow, "{command}");
+    }
+    for command in ["cat /dev/null", "cat outside/x"] {
+        assert_eq!(case.command(command), Behavior::Allow, "{command}");
+    }
+}

@@ -89,16 +89,13 @@ impl Analysis {
 
     /// Returns `true` if the command itself makes a part of the word that is not known.
     pub(crate) fn makes(&self, word: &Word) -> bool {
-        word.parts.iter().any(|part| match part {
-            Part::Value {
-                name: Some(name), ..
-            } => {
+        word.parts.iter().any(|part| match part.variable() {
+            Some(name) => {
                 self.unknown.contains(name)
                     || self.sets_any && !is_outer(name)
                     || self.sets_names && !is_special(name)
             }
-            Part::Value { name: None, .. } => true,
-            _ => false,
+            None => matches!(part, Part::Value { .. }),
         })
     }
 
@@ -182,22 +179,6 @@ pub(crate) struct Subcommand {
     pub(crate) is_open: bool,
 }
 
-impl Subcommand {
-    /// Returns `true` if the program only prints its help or version.
-    fn is_about_program(&self) -> bool {
-        let is_about = |option: &String| {
-            matches!(
-                &**option,
-                "-V" | "--version" | "-version" | "--help" | "-help"
-            )
-        };
-        self.words.is_empty()
-            && !self.is_open
-            && !self.options.is_empty()
-            && self.options.iter().all(is_about)
-    }
-}
-
 /// One program or builtin with its arguments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimpleCommand {
@@ -263,7 +244,8 @@ impl SimpleCommand {
     /// Returns `true` if the program only prints its help or version.
     pub(crate) fn is_about_itself(&self) -> bool {
         let option = self.argv.get(1).and_then(Word::literal);
-        let is_long = option.is_some_and(|o| matches!(&*o, "--version" | "--help"));
+        const LONG: [&str; 4] = ["--version", "--help", "-version", "-help"];
+        let is_long = option.is_some_and(|option| LONG.contains(&&*option));
         self.argv.len() == 2 && is_long || self.has_short_help()
     }
 
@@ -272,7 +254,7 @@ impl SimpleCommand {
     pub(crate) fn has_short_help(&self) -> bool {
         const PROGRAMS: &str = "\
             docker docker-compose podman npm pnpm yarn bun cargo rustup go git gh kubectl helm \
-            terraform tofu node deno ruby perl pip python sudo";
+            terraform tofu node deno ruby perl pip python sudo uv poetry ruff";
         let [_, option] = &self.argv[..] else {
             return false;
         };
@@ -298,7 +280,6 @@ impl SimpleCommand {
         let has_dash = |word: &&Word| word.starts_with_dash();
         match &self.subcommand {
             _ if self.is_unmodeled() => None,
-            Some(own) if own.is_about_program() => Some(KnownFiles::ALL_NAMED),
             Some(own) => known_files(name, &own.words, &own.options, own.is_open),
             None => {
                 let options = self.argv[1..].iter().filter(has_dash);
@@ -315,8 +296,7 @@ impl SimpleCommand {
 
     /// Returns `true` if the first word is `name`, without a folder.
     pub(crate) fn is(&self, name: &str) -> bool {
-        let first = self.argv.first().and_then(Word::literal);
-        first.is_some_and(|first| first == name)
+        self.argv.first().is_some_and(|first| first.is(name))
     }
 
     /// Returns the index of the command that rules to allow must name for the command at `index`,
