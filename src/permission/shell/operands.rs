@@ -27,16 +27,7 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
         start,
     } = model(name, argv);
     let globals = globals.map(|(program, arguments)| {
-        options(
-            cx,
-            &Row {
-                index,
-                name,
-                command,
-                program,
-                arguments,
-            },
-        );
+        options(cx, &Row::new((index, name, command), program, arguments));
         program
     });
 
@@ -161,13 +152,10 @@ fn by_row(
         return peel::find(cx, index, name, command);
     }
 
-    if let Some(file) = command
-        .input_file
-        .clone()
-        .filter(|_| !program.reads && program.dash == Dash::Runs)
-    {
-        // The program may send or store it.
-        cx.add_path(Use::Project, file);
+    // The program may send or store it.
+    if !program.reads && program.dash == Dash::Runs {
+        let file = command.input_file.iter().cloned();
+        file.for_each(|file| cx.add_path(Use::Project, file));
     }
 
     let words = bundled(cx, command, program);
@@ -178,13 +166,7 @@ fn by_row(
     }
     // The options before a subcommand have been examined.
     arguments.texts.extend(1..start);
-    let row = &Row {
-        index,
-        name,
-        command,
-        program,
-        arguments,
-    };
+    let row = &Row::new((index, name, command), program, arguments);
     let arguments = &row.arguments;
     options(cx, row);
     if arguments.has_mark("about") && arguments.operands.is_empty() {

@@ -14,3 +14,19 @@ pub(super) struct Row<'a> {
     pub(super) program: &'static Program,
     pub(super) arguments: Arguments<'a>,
 }
+
+impl<'a> Row<'a> {
+    pub(super) fn new(
+        (index, name, command): (usize, &'a str, &'a SimpleCommand),
+        program: &'static Program,
+        arguments: Arguments<'a>,
+    ) -> Self {
+        Self {
+            index,
+            name,
+            command,
+            program,
+            arguments,
+        }
+    }
+}
