@@ -71,7 +71,7 @@ fn type_keyword_is_checked() {
 
 #[test]
 fn failure_names_a_long_list_of_types_by_its_beginning() {
-    let names = ["string"; 10_000];
+    let names = vec!["string"; 10_000];
     let schema = json!({"type": "object", "properties": {"a": {"type": names}}});
     let lines = lines(&schema, &json!({"a": 1}));
     assert_eq!(lines.len(), 1);
