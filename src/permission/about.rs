@@ -3,6 +3,8 @@
 //! A word of the rule that a command does not have is proof that the rule is not about it only in
 //! the place of a subcommand, and in a form of commands that is known completely.
 
+use std::borrow::Cow;
+
 use super::form_words::{FormWords, Place};
 use super::glob::{intersect, matches, tokens};
 use super::options::unversioned_name;
@@ -30,11 +32,20 @@ impl CommandPattern {
         if !self.may_name(command) && script.is_none() {
             return false;
         }
-        let Some(name) = command.program().map(|name| name.to_lowercase()) else {
+        let Some(mut name) = command.program().map(|name| name.to_lowercase()) else {
             return intersect(&tokens(program), &tokens(last(&plain(&command.argv[0]))));
         };
+        let (mut argv, mut own) = (Cow::Borrowed(&command.argv), &command.subcommand_words[..]);
+        if let Some(subcommand) = name.strip_prefix("git-") {
+            let words = ["git", subcommand].map(Word::from_text);
+            argv = Cow::Owned([&words[..], &argv[1..]].concat());
+            own = &[1];
+            name.truncate(3);
+        }
         let words = FormWords {
             name: &name,
+            argv: &argv,
+            own,
             command,
             place: *place,
         };
@@ -110,11 +121,17 @@ impl CommandPattern {
 fn work_of_release(name: &str, command: &SimpleCommand) -> &'static str {
     let words = command.argv.get(1..).unwrap_or_default();
     let first = words.first().and_then(Word::literal).unwrap_or_default();
+    let sets_version = words.iter().skip(1).any(|word| !word.starts_with_dash());
+    let is_untagged = |word: &Word| {
+        let text = word.literal_prefix();
+        matches!(&*text, "--no-git-tag-version" | "--git-tag-version=false")
+    };
     match (name, &*first) {
         ("lerna", "version") | ("cargo", "release") => "commit tag push",
-        // They print the version of the package.
-        ("npm" | "pnpm", "version") if words.len() == 1 => "",
-        ("npm" | "pnpm" | "yarn", "version") => "commit tag",
+        _ if words.iter().any(is_untagged) => "",
+        ("yarn", "version") => "commit tag",
+        // Without a version, they print that of the package.
+        ("npm" | "pnpm", "version") if sets_version => "commit tag",
         _ => "",
     }
 }

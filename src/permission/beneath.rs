@@ -25,7 +25,10 @@ impl PathContext {
         let real_folders = real_path.map(|path| PathOf::of_text(path, self));
         let mut folders = real_folders.map_or_else(Vec::new, |path| path.0);
         folders.push(root(self));
-        PathOf(folders).compared(self).into_owned()
+        if self.folds_case {
+            return PathOf(folders).folded();
+        }
+        PathOf(folders)
     }
 }
 
@@ -50,8 +53,13 @@ impl PathPattern {
         skips_hidden: bool,
     ) -> Beneath {
         let pattern = self.compared(context);
-        let root = PathOf(vec![root(context)]);
-        let (root, path) = (root.compared(context), path.compared(context));
+        let mut root = root(context);
+        let mut path = path.clone();
+        if context.folds_case {
+            root = root.iter().map(folded).collect();
+            path = path.folded();
+        }
+
         let end = pattern.iter().position(|segment| !is_literal(segment));
         let fixed = &pattern[..end.unwrap_or(pattern.len())];
         let beneath = path.0.iter().map(|path| {
@@ -70,7 +78,7 @@ impl PathPattern {
                 fixed.len() < pattern.len() && fixed.len() <= path.len() && may_agree(fixed, path);
             if !is_open || hides(&pattern[fixed.len()..]) {
                 Beneath::Impossible
-            } else if is_above(&root.0[0]) {
+            } else if is_above(&root) {
                 Beneath::Possible
             } else {
                 Beneath::OnDisk

@@ -16,6 +16,11 @@ use super::shell::{SimpleCommand, Use, Word};
 /// be any.
 const MAX_PATHS: usize = 256;
 
+/// Kinds of resources, each with its other names but for plurals.
+const KINDS: &str = "\
+    pod=po deployment=deploy service=svc namespace=ns node=no secret configmap=cm ingress=ing job \
+    cronjob=cj statefulset=sts daemonset=ds replicaset=rs event=ev persistentvolumeclaim=pvc";
+
 /// The folders that the paths of a command count from.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
@@ -107,6 +112,9 @@ impl<'a> Place<'a> {
 /// The words of a command of the program `name`.
 pub(super) struct FormWords<'a> {
     pub(super) name: &'a str,
+    pub(super) argv: &'a [Word],
+    /// The indices of the words of its subcommand.
+    pub(super) own: &'a [usize],
     pub(super) command: &'a SimpleCommand,
     pub(super) place: Place<'a>,
 }
@@ -114,9 +122,11 @@ pub(super) struct FormWords<'a> {
 impl FormWords<'_> {
     /// Returns `true` unless a word of the rule, which has these texts, is certainly missing.
     pub(super) fn may_be_about(&self, rule: &[String]) -> bool {
-        let (argv, own) = (&self.command.argv, &self.command.subcommand_words);
+        let Self {
+            name, argv, own, ..
+        } = *self;
         let rule_words: Vec<Word> = rule.iter().map(Word::from_text).collect();
-        let mut rule_own = subcommand_words(self.name, &rule_words);
+        let mut rule_own = subcommand_words(name, &rule_words);
         if self.command.is_about_itself() || !may_share_subcommand((rule, &rule_own), (argv, own)) {
             return false;
         }
@@ -132,41 +142,39 @@ impl FormWords<'_> {
             }
             rule_own.truncate(open);
         }
-        // What stands behind a wrapper is a command of its own.
-        if wraps(self.name) && !own.is_empty() && !rule_own.is_empty() {
-            return false;
+        match (own, &rule_own[..]) {
+            ([own, ..], [rule_own, ..]) if wraps(name) => {
+                self.may_wrap(&argv[*own..], &rule[*rule_own..])
+            }
+            _ if rule_own.len() > own.len() => !self.has_other_default(rule, &rule_own),
+            _ => self.may_have_all(rule, &rule_own),
         }
-        if rule_own.len() > own.len() {
-            return !self.has_other_default(rule, &rule_own);
-        }
-        self.may_have_all(rule, &rule_own)
     }
 
     /// Returns `true` if a group of git without a subcommand runs another one than the rule's.
     fn has_other_default(&self, rule: &[String], rule_own: &[usize]) -> bool {
-        const DEFAULTS: [&str; 4] = ["show", "list", "push", "save"];
-        let own = &self.command.subcommand_words;
-        let mut words = own.iter().flat_map(|at| &self.command.argv[*at..]);
-        let is_group = |word: &Word| {
-            ["remote", "reflog", "stash"]
-                .iter()
-                .any(|name| word.is(name))
+        let group = self.own.first().and_then(|at| self.argv[*at].literal());
+        let defaults = match (self.name, group.as_deref()) {
+            ("git", Some("remote" | "reflog")) => "show list",
+            ("git", Some("stash")) => "push save",
+            _ => return false,
         };
-        let is_default = |at: &usize| DEFAULTS.iter().any(|word| same(&rule[*at], word));
-        self.name == "git"
-            && words.next().is_some_and(is_group)
-            && words.all(Word::starts_with_dash)
-            && !rule_own.iter().any(is_default)
+        let is_default = |at: &usize| defaults.split(' ').any(|word| same(&rule[*at], word));
+        let is_option = |word: &Word| word.literal().is_some_and(|text| text.starts_with('-'));
+        let mut words = self.argv[self.own[0]..].iter().skip(1);
+        words.all(is_option) && !rule_own.iter().any(is_default)
     }
 
     /// Returns `true` if no word of a rule behind its subcommand is certainly missing.
     fn may_have_all(&self, rule: &[String], rule_own: &[usize]) -> bool {
-        let (argv, own) = (&self.command.argv, &self.command.subcommand_words);
+        let Self {
+            name, argv, own, ..
+        } = *self;
         let subcommand = own.first().and_then(|at| argv[*at].literal());
-        let Some(form) = Form::of(self.name, &subcommand.unwrap_or_default()) else {
+        let Some(form) = Form::of(name, &subcommand.unwrap_or_default()) else {
             return true;
         };
-        let Some(complete) = form.read(self.name, argv, own) else {
+        let Some(complete) = form.read(name, argv, own) else {
             return true;
         };
         let is_behind = |at: &usize| !rule_own.contains(at) && rule[*at] != "*";
@@ -184,6 +192,20 @@ impl FormWords<'_> {
                 || !is_open && self.lacks(&complete, operand, at, operands.len())
         };
         !options.iter().any(lacks_option) && !operands.iter().enumerate().any(lacks_operand)
+    }
+
+    /// Returns `true` if a rule, from its word of the program behind a wrapper on, may be about the
+    /// command behind the wrapper.
+    fn may_wrap(&self, argv: &[Word], rule: &[String]) -> bool {
+        let name = argv[0].basename().unwrap_or_default().to_lowercase();
+        let own = subcommand_words(&name, argv);
+        let words = FormWords {
+            name: &name,
+            argv,
+            own: &own,
+            ..*self
+        };
+        rule.len() < 2 || name != last(&rule[0]) || words.may_be_about(rule)
     }
 
     /// Returns `true` if no option of the command may mean the option of a rule.
@@ -211,7 +233,7 @@ impl FormWords<'_> {
         }
 
         let mut others = form.including(&option);
-        let Some(mut given) = WordsAndFlags::of(&self.command.argv) else {
+        let Some(mut given) = WordsAndFlags::of(self.argv) else {
             return false;
         };
         // `-f compose.yml` is not `--force`.
@@ -226,9 +248,7 @@ impl FormWords<'_> {
         let includes = |other: &str| match other {
             "." => self.names_root(&complete.arguments.operands),
             _ => {
-                self.command.argv[1..]
-                    .iter()
-                    .any(|w| w.starts_with_text(other))
+                self.argv[1..].iter().any(|w| w.starts_with_text(other))
                     || other.starts_with('-') && has_flag(self.name, &flags, other)
             }
         };
@@ -253,10 +273,10 @@ impl FormWords<'_> {
         let form = complete.form;
         let name = rule_word.replace('*', "").to_lowercase();
         let mut options = complete.arguments.options.iter();
-        let is_part = |at: &usize| plain(&self.command.argv[*at]).contains(&name);
+        let is_part = |at: &usize| plain(&self.argv[*at]).contains(&name);
         let mut all = form.including("*").chain(form.including(&name));
         let is_all = |other: &str| {
-            let mut words = self.command.argv.iter().map(Word::literal_prefix);
+            let mut words = self.argv.iter().map(Word::literal_prefix);
             words.any(|word| word.split('=').next() == Some(other))
         };
         if name.is_empty() || options.any(is_part) || all.any(is_all) {
@@ -264,7 +284,7 @@ impl FormWords<'_> {
         }
 
         let operands = &complete.arguments.operands;
-        let words = complete.words(&self.command.argv);
+        let words = complete.words(self.argv);
         let names = || words.iter().any(|word| may_name(rule_word, &plain(word)));
         let is_setting = |word: &&&Word| word.literal_prefix().contains('=');
         match form.operands {
@@ -295,7 +315,7 @@ impl FormWords<'_> {
             "names" => {
                 operands.iter().filter(|word| !is_setting(word)).count() >= count && !names()
             }
-            "kinds" => at == 0 && !operands.is_empty() && has_other_kinds(rule_word, operands),
+            "kinds" => at == 0 && has_other_kinds(rule_word, operands),
             _ => false,
         }
     }
@@ -303,7 +323,7 @@ impl FormWords<'_> {
     /// Returns `true` if the command may name, or be given, the path of a rule.
     fn may_name_path(&self, complete: &Complete<'_>, words: &[&Word], rule_word: &str) -> bool {
         let here = Word::from_text(".");
-        let is_input = |word: &&Word| word.is("-");
+        let is_input = |word: &&Word| word.literal().as_deref() == Some("-");
         let has_none = complete.arguments.operands.is_empty();
         let has_input = words.iter().any(is_input);
         let command = self.command;
@@ -329,7 +349,7 @@ impl FormWords<'_> {
     /// Returns `true` if a word may name the file of a rule, which may be in another folder.
     pub(super) fn names_file(&self, file: &str) -> bool {
         let file = last(file).to_lowercase();
-        let mut words = self.command.argv[1..].iter();
+        let mut words = self.argv[1..].iter();
         words.any(|word| {
             plain(word)
                 .split(['/', ':', '='])
@@ -356,9 +376,7 @@ impl FormWords<'_> {
             let is_part = text.starts_with('-') && text.contains(stem(&file));
             is_folder || is_part || text.split(['/', '=', ':', ',', '@']).any(is_file)
         };
-        let mut words = self.command.argv[1..]
-            .iter()
-            .chain(&self.command.input_file);
+        let mut words = self.argv[1..].iter().chain(&self.command.input_file);
         !self.command.is_about_itself() && words.any(may_be)
     }
 }
@@ -406,24 +424,28 @@ fn stem(text: &str) -> &str {
     }
 }
 
-/// Returns `true` if all kinds of resources are known, and a command, which lists some as
-/// `pods,svc` and `deploy/web`, has none of a rule's: the names of one kind begin with one letter.
+/// Returns `true` if all kinds of resources are known, and a command has none of a rule's.
 fn has_other_kinds(rule_word: &str, operands: &[&Word]) -> bool {
-    const KINDS: &str = "\
-        po pod deploy deployment svc service ns namespace no node secret cm configmap ing ingress \
-        job cj cronjob sts statefulset ds daemonset rs replicaset ev event pvc";
-    let is_known = |kind: &str| {
-        let mut names = KINDS.split_ascii_whitespace();
-        names.any(|name| matches!(kind.strip_prefix(name), Some("" | "s" | "es")))
-    };
-    let rule_kind = rule_word.trim_end_matches('*').to_lowercase();
     let operands = operands.iter().map(|word| plain(word)).enumerate();
-    let mut lists = operands.filter(|(at, word)| *at == 0 || word.contains('/'));
-    let is_other = |kind: &str| {
-        let kind = kind.split(['/', '.']).next().unwrap_or_default();
-        is_known(kind) && kind[..1] != rule_kind[..1]
-    };
-    is_known(&rule_kind) && lists.all(|(_, list)| list.split(',').all(is_other))
+    let kinds = operands.filter(|(at, word)| *at == 0 || word.contains('/'));
+    let kinds: Vec<String> = kinds.map(|(_, word)| word).collect();
+    let kinds = kinds_of(&kinds.join(","));
+    let rule_kinds = kinds_of(rule_word.trim_end_matches('*'));
+    let pair = kinds.zip(rule_kinds);
+    pair.is_some_and(|(kinds, rule_kinds)| !kinds.iter().any(|kind| rule_kinds.contains(kind)))
+}
+
+/// Returns the kinds of resources that a word lists, such as `pods,svc` and `deployments.apps/web`;
+/// `None` if one is not known.
+fn kinds_of(text: &str) -> Option<Vec<&'static str>> {
+    let text = text.to_lowercase();
+    let kinds = text.split(',').map(|kind| {
+        let kind = kind.split(['/', '.']).next()?;
+        let is_kind = |name: &str| matches!(kind.strip_prefix(name), Some("" | "s" | "es"));
+        let mut kinds = KINDS.split_ascii_whitespace();
+        kinds.find(|names| names.split('=').any(is_kind))
+    });
+    kinds.collect()
 }
 
 /// Returns `true` if the modes of files are octal, and differ.

@@ -7,6 +7,7 @@ use super::disk::Disk;
 use super::form_words::Place;
 use super::glob::Match;
 use super::parse::{Family, family};
+use super::path_words::WordUse;
 use super::paths::{PathContext, PathOf, PathPattern};
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Rule, RuleKind};
@@ -221,40 +222,34 @@ impl<'a> Matcher<'a> {
         let words = paths.words.iter();
         let words = words.filter(|(_, word_use)| word_use.files != Files::Unopened);
         let read_paths = paths.used(&[Use::Read, Use::Directory]);
-        let read_paths = read_paths.chain(words.map(|(word, _)| word));
-        let word_match = self.words_match(paths, read_paths, pattern);
+        let word_match = self.words_match(paths, read_paths, words, pattern);
         word_match.max(self.trees_match(paths, pattern, false, word_match))
     }
 
     /// Matches the pattern against the files the command writes: redirections, words of programs
     /// that do more than read, and folders that are changed with all that is in them.
     fn write_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
-        let words = paths.words.iter();
-        let words = words.filter(|(_, word_use)| word_use.is_changed);
+        let words = paths
+            .words
+            .iter()
+            .filter(|(_, word_use)| word_use.is_changed);
         let targets = paths.targets(self.context, self.disk);
         let written_paths = paths.used(&[Use::Write, Use::Linked]).chain(targets);
-        let written_paths = written_paths.chain(words.map(|(word, _)| word));
-        let word_match = self.words_match(paths, written_paths, pattern);
+        let word_match = self.words_match(paths, written_paths, words, pattern);
         word_match.max(self.trees_match(paths, pattern, true, word_match))
     }
 
-    /// Returns the best match of the paths that words may be, of which none after a certain match
-    /// is computed.
+    /// Returns the best match of `path_words` and `words`.
     fn words_match<'p>(
         self,
         paths: &CommandPaths,
-        words: impl Iterator<Item = &'p PathWord>,
+        path_words: impl Iterator<Item = &'p PathWord>,
+        words: impl Iterator<Item = &'p (PathWord, WordUse)>,
         pattern: &PathPattern,
     ) -> Match {
-        let mut best_match = Match::No;
-        for word in words {
-            let path = paths.path_of(word, self.context);
-            best_match = best_match.max(pattern.catches(&path, self.context));
-            if best_match == Match::Yes {
-                break;
-            }
-        }
-        best_match
+        let path_matches = path_words.map(|path_word| self.word_match(paths, path_word, pattern));
+        let word_matches = words.map(|(path_word, _)| self.word_match(paths, path_word, pattern));
+        best(path_matches.chain(word_matches))
     }
 
     /// Returns `Maybe` if a path the pattern matches may lie in a folder that is read, or changed,
@@ -269,15 +264,23 @@ impl<'a> Matcher<'a> {
         let may_find = word_match == Match::No
             && paths.trees(cuts).any(|(tree, path_word)| {
                 let walk = Walk {
-                    pattern,
-                    context: self.context,
-                    disk: self.disk,
                     skips_hidden: tree.skips_hidden,
                     follows_links: tree.follows_links,
+                    ..self.walk(pattern)
                 };
                 self.may_find(paths, path_word, walk)
             });
         if may_find { Match::Maybe } else { Match::No }
+    }
+
+    fn walk(self, pattern: &'a PathPattern) -> Walk<'a> {
+        Walk {
+            pattern,
+            context: self.context,
+            disk: self.disk,
+            skips_hidden: false,
+            follows_links: false,
+        }
     }
 
     /// Returns `true` if a walk from the folder may come past a path of the pattern.
@@ -297,6 +300,16 @@ impl<'a> Matcher<'a> {
                 }
             }
         }
+    }
+
+    /// Returns the best match of the paths that a word may be.
+    fn word_match(
+        self,
+        paths: &CommandPaths,
+        path_word: &PathWord,
+        pattern: &PathPattern,
+    ) -> Match {
+        pattern.catches(&paths.path_of(path_word, self.context), self.context)
     }
 
     /// Returns `true` if an allow rule covers every call of the tool.
@@ -378,6 +391,20 @@ impl<'a> Matcher<'a> {
         }
     }
 
+    /// Returns `true` if the rule names commands by at least this many words.
+    pub(super) fn names_commands(self, count: usize) -> bool {
+        matches!(&self.rule.kind, RuleKind::Command(pattern) if pattern.named() >= count)
+    }
+
+    /// Returns `true` if an allow rule covers every command of this command's program.
+    pub(super) fn allows_program(self, command: &SimpleCommand) -> bool {
+        let is_program = match &self.rule.kind {
+            RuleKind::Command(pattern) => pattern.is_program(),
+            _ => false,
+        };
+        is_program && self.allows_command(command)
+    }
+
     /// Returns `true` if an allow rule covers writing to this redirection's target.
     pub(super) fn allows_redirection(self, path: &PathOf) -> bool {
         let is_covered = match &self.rule.kind {
@@ -404,6 +431,18 @@ impl<'a> Matcher<'a> {
     fn governs_commands(self) -> bool {
         self.names_tool() || self.rule.name.matches("Bash")
     }
+}
+
+/// Returns the best of the matches, of which none after a certain one is computed.
+fn best(matches: impl Iterator<Item = Match>) -> Match {
+    let mut best_match = Match::No;
+    for next_match in matches {
+        best_match = best_match.max(next_match);
+        if best_match == Match::Yes {
+            break;
+        }
+    }
+    best_match
 }
 
 /// Returns `true` if the rule is about all tools that write files.

@@ -81,7 +81,7 @@
 //!
 //! What `ssh` and `mosh` run on another machine, and `kubectl exec` in a container, is taken to use
 //! no file of this machine, so a rule about files does not concern it. A host is this machine if
-//! its name does not begin with a letter, contains `local` or `loopback`, or is the name in
+//! its name is a number, contains `localhost` or `loopback`, ends in `.local`, or is the name in
 //! `/etc/hostname`. An alias of it in the settings of `ssh` is not known.
 //!
 //! # Subcommands and operands
@@ -102,10 +102,11 @@
 //! # Words that are not known
 //!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.
-//! Writing a file whose name the command itself makes, with a substitution, a builtin or an
-//! operator of an expansion, is a question in every mode, because it may be a protected file. Names
-//! of existing files that a program lists, numbers, and variables that the command does not set, or
-//! sets to known words, do not count as made.
+//! Only the variable of a loop over known words is known, in the body of the loop. Writing a file
+//! whose name the command itself makes, with a substitution, a builtin or an operator of an
+//! expansion, is a question in every mode, because it may be a protected file. Names of existing
+//! files that a program lists, numbers, and variables that the command does not set do not count as
+//! made.
 //!
 //! # Links
 //!
@@ -142,6 +143,7 @@ mod config;
 mod decide;
 mod disk;
 mod enforcement;
+mod expansions;
 mod explanation;
 mod form_words;
 mod glob;

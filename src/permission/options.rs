@@ -128,11 +128,15 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
     if plain_name != name {
         argvs.extend([name.split('.').next().unwrap_or_default(), plain_name].map(renamed));
     }
+    if let Some(subcommand) = name.strip_prefix("git-") {
+        let words = ["git", subcommand].map(Word::from_text);
+        argvs.push([&words[..], &argv[1..]].concat());
+    }
     for at in [0, argvs.len() - 1].into_iter().take(argvs.len()) {
         let argv = &argvs[at];
         let index = first_operand(&argv[0].basename().unwrap_or_default(), argv);
         // What follows dashes is no option even if it looks like one.
-        let has_dashes = argv[index - 1].is("--");
+        let has_dashes = argv[index - 1].literal().as_deref() == Some("--");
         let index = index - usize::from(has_dashes);
         if index > 1 && index < argv.len() {
             argvs.push([&argv[..1], &argv[index..]].concat());

@@ -95,15 +95,14 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
         Some(specifier) => kind(tool, &name, specifier)?,
     };
 
-    Ok(Rule {
+    let specifier = specifier.map(str::to_owned);
+    Ok(Rule::from_parts(
         behavior,
-        tool: tool.to_owned(),
-        specifier: specifier.map(str::to_owned),
-        message: None,
-        source: None,
+        tool.to_owned(),
+        specifier,
         name,
         kind,
-    })
+    ))
 }
 
 /// Returns the behavior before the colon, if there is one, and the rest.

@@ -1,7 +1,5 @@
 //! Paths and patterns of paths, compared by their segments after `.` and `..` are resolved.
 
-use std::borrow::Cow;
-
 use super::glob::{GlobToken, Match, character, intersect, segment, tokens};
 use super::links::pattern_destination;
 use super::shell::{Part, Word};
@@ -138,7 +136,12 @@ impl PathPattern {
     }
 
     fn restricts(&self, path: &PathOf, context: &PathContext, beneath: bool) -> Match {
-        best_match(&self.compared(context), &path.compared(context), beneath)
+        let pattern = self.compared(context);
+        if context.folds_case {
+            best_match(&pattern, &path.folded(), beneath)
+        } else {
+            best_match(&pattern, path, beneath)
+        }
     }
 }
 
@@ -301,14 +304,14 @@ impl PathOf {
         self
     }
 
-    /// Returns the path as it is compared with rules to deny or to ask.
-    pub(super) fn compared(&self, context: &PathContext) -> Cow<'_, Self> {
-        if !context.folds_case {
-            return Cow::Borrowed(self);
-        }
+    /// Returns the same path as a file system that folds case compares it.
+    pub(super) fn folded(&self) -> Self {
         let paths = self.0.iter();
-        let paths = paths.map(|path| path.iter().map(folded).collect());
-        Cow::Owned(Self(paths.collect()))
+        Self(
+            paths
+                .map(|path| path.iter().map(folded).collect())
+                .collect(),
+        )
     }
 
     /// Returns the paths that it may be.
@@ -342,9 +345,8 @@ impl PathOf {
             let is_known = !path.contains(&Segment::Unknown);
             let pairs = path.iter().zip(&root);
             let shared = pairs.take_while(|(own, other)| is_known && own == other);
-            let least = usize::from(is_known);
-            let count = shared.count() + least;
-            path.truncate(count.min(path.len().saturating_sub(1)).max(least));
+            let count = shared.count() + usize::from(is_known);
+            path.truncate(count.min(path.len().saturating_sub(1)));
         }
         self
     }
@@ -400,7 +402,8 @@ fn is_anchored(word: &Word) -> bool {
     match word.parts.first() {
         Some(Part::Text { text, .. }) => text.starts_with('/') || text.starts_with('~'),
         Some(Part::Home(_)) => true,
-        first => first.and_then(Part::variable) == Some("HOME"),
+        Some(Part::Value { name, .. }) => matches!(name.as_deref(), Some("HOME")),
+        _ => false,
     }
 }
 
@@ -436,10 +439,16 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
             Part::Home(user) if user.is_empty() && at == 0 && ends_name(word.parts.get(1)) => {
                 path = start(context.home.as_deref(), NO_HOME);
             }
-            part if at == 0 && part.variable() == Some("HOME") => {
+            Part::Value {
+                name: Some(variable),
+                ..
+            } if variable == "HOME" && at == 0 => {
                 path = start(context.home.as_deref(), NO_HOME);
             }
-            part if at == 0 && part.variable() == Some("PWD") => {}
+            Part::Value {
+                name: Some(variable),
+                ..
+            } if variable == "PWD" && at == 0 => {}
             Part::Home(_) | Part::Value { .. } => {
                 if at == 0 {
                     path.clear();

@@ -134,6 +134,11 @@ impl CommandPattern {
             && command.package.is_none_or(|known| self.covers(argv, known))
     }
 
+    /// Returns `true` if the pattern names a program and nothing more.
+    pub(crate) fn is_program(&self) -> bool {
+        self.words.len() == 1
+    }
+
     /// Returns the same pattern of other words.
     pub(super) fn with_words(&self, words: Vec<PatternWord>) -> Self {
         Self {
@@ -167,7 +172,10 @@ impl CommandPattern {
             return !command.argv.is_empty();
         };
         let text = text.to_lowercase();
-        text.contains(['/', '.']) || text == name || name.starts_with(&text) && is_versioned(&text)
+        text.contains(['/', '.'])
+            || text == name
+            || text == "git" && name.starts_with("git-")
+            || name.starts_with(&text) && is_versioned(&text)
     }
 
     /// Matches word by word, with a table of the words of the pattern (rows) against the words of

@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 
 use super::beneath::Beneath;
 use super::disk::Disk;
+use super::expansions::expansions;
 use super::glob::{GlobToken, Match};
-use super::paths::{PathContext, PathOf, PathPattern, Segment, is_literal};
+use super::paths::{PathContext, PathOf, PathPattern, Segment};
 
 /// Protected in each folder of git, in any case of letters: git runs them or what they name, or
 /// checks it out.
@@ -134,31 +135,4 @@ fn in_workspace(path: &str, context: &PathContext) -> String {
             .then(|| format!("{workspace}{suffix}"))
     };
     real_suffix().unwrap_or_else(|| path.to_owned())
-}
-
-/// Returns the existing files that a path with wildcards in its last name is expanded to: a shell
-/// makes no others of it. `None` if the path has no wildcards, or if they cannot be looked up.
-fn expansions(path: &PathOf, context: &PathContext, disk: &Disk) -> Option<Vec<PathOf>> {
-    if !context.follows_links {
-        return None;
-    }
-    let expanded_paths: Option<Vec<_>> = path
-        .alternatives()
-        .iter()
-        .map(|path| expand(path, disk))
-        .collect();
-    Some(expanded_paths?.into_iter().flatten().collect())
-}
-
-fn expand(path: &[Segment], disk: &Disk) -> Option<Vec<PathOf>> {
-    let (last, folders) = path.split_last()?;
-    if is_literal(last) || !folders.iter().all(is_literal) {
-        return None;
-    }
-
-    // A shell may be set to expand to hidden files.
-    let paths = disk.expand(path, true)?;
-    let no_context = PathContext::default();
-    let paths = paths.iter().map(|path| PathOf::of_text(path, &no_context));
-    Some(paths.collect())
 }

@@ -67,8 +67,8 @@ impl fmt::Display for Behavior {
 /// none, rules to deny and to ask examine every text among the arguments; rules to allow never do.
 ///
 /// In a specifier of a rule to deny or to ask about commands or paths, `{a,b}` means each of its
-/// items, and `[..]` in a path any one character. The rule also matches braces and brackets as they are
-/// written.
+/// items, and `[..]` in a path any one character. The rule also matches braces and brackets as they
+/// are written.
 ///
 /// A rule that could never match is an error:
 ///
@@ -84,11 +84,11 @@ impl fmt::Display for Behavior {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Rule {
-    pub(super) behavior: Behavior,
-    pub(super) tool: String,
-    pub(super) specifier: Option<String>,
-    pub(super) message: Option<String>,
-    pub(super) source: Option<Arc<str>>,
+    behavior: Behavior,
+    tool: String,
+    specifier: Option<String>,
+    message: Option<String>,
+    source: Option<Arc<str>>,
     pub(super) name: NameGlob,
     pub(super) kind: RuleKind,
 }
@@ -117,6 +117,24 @@ impl Rule {
     /// contains a correction.
     pub fn new(behavior: Behavior, text: &str) -> Result<Self> {
         parse::rule(Some(behavior), text)
+    }
+
+    pub(super) fn from_parts(
+        behavior: Behavior,
+        tool: String,
+        specifier: Option<String>,
+        name: NameGlob,
+        kind: RuleKind,
+    ) -> Self {
+        Self {
+            behavior,
+            tool,
+            specifier,
+            message: None,
+            source: None,
+            name,
+            kind,
+        }
     }
 
     /// Returns the rules that braces and brackets in its specifier mean, unless it is one to allow:

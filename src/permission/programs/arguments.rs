@@ -347,6 +347,11 @@ pub(crate) fn is_uncertain(word: &Word) -> bool {
         return word.literal().is_none() && prefix == "-";
     }
 
-    let first = word.parts.first();
-    !first.is_some_and(|part| matches!(part, Part::Home(_)) || part.variable() == Some("{}"))
+    match word.parts.first() {
+        Some(Part::Home(_)) => false,
+        Some(Part::Value {
+            name: Some(name), ..
+        }) => name != "{}",
+        _ => true,
+    }
 }

@@ -396,22 +396,33 @@ mod tests {
 
     #[test]
     fn rows_have_known_kinds_and_marks_only() {
-        let programs = || ROWS.values().flatten().map(|(_, program)| program);
-        let entries = || programs().flat_map(|program| program.options.iter());
-        let kinds = programs().flat_map(|program| program.operands.split(' '));
-        let kinds = kinds.filter(|word| !word.starts_with("no:"));
-        let kinds = kinds.flat_map(|word| word.split(['/', '=']));
-        let marks = entries().map(|(_, entry)| entry.mark);
-        let values = entries().filter_map(|(_, entry)| entry.value);
-        let used_words: [(_, BTreeSet<&str>); 3] = [
-            (KINDS, kinds.collect()),
-            (MARKS, marks.collect()),
-            (VALUES, values.collect()),
-        ];
-        for (known_words, mut used_words) in used_words {
-            used_words.remove("");
-            let known_words = known_words.split_ascii_whitespace().collect();
-            assert_eq!(used_words, known_words);
+        let known_words = [KINDS, MARKS, VALUES].map(|words| {
+            let words = words.split_ascii_whitespace();
+            words.collect::<BTreeSet<_>>()
+        });
+        let [kinds, marks, values] = &known_words;
+        let mut used_words: [BTreeSet<&str>; 3] = Default::default();
+        let [used_kinds, used_marks, used_values] = &mut used_words;
+        for (name, rows) in ROWS.iter() {
+            for (_, program) in rows {
+                let words = program.operands.split(' ');
+                let own_kinds = words.filter(|word| !word.starts_with("no:"));
+                for kind in own_kinds.flat_map(|word| word.split(['/', '='])) {
+                    assert!(kind.is_empty() || kinds.contains(kind), "{name}: {kind}");
+                    used_kinds.insert(kind);
+                }
+                for (option, entry) in program.options.iter() {
+                    let value = entry.value.unwrap_or("text");
+                    let is_marked = entry.mark.is_empty() || marks.contains(entry.mark);
+                    assert!(is_marked, "{name} {option}: {}", entry.mark);
+                    assert!(values.contains(value), "{name} {option}: {value}");
+                    used_marks.insert(entry.mark);
+                    used_values.insert(value);
+                }
+            }
+        }
+        for (known, used) in known_words.iter().zip(&used_words) {
+            assert!(known.is_subset(used), "{known:?}");
         }
     }
 

@@ -3,6 +3,7 @@
 use super::analysis::{Analysis, Reason, SimpleCommand, Use};
 use super::context::{Context, MAX_LENGTH};
 use super::inspect::inspect;
+use super::loops::Loops;
 use super::parser::Parser;
 use super::word::Word;
 use crate::backend::Shell;
@@ -10,12 +11,19 @@ use crate::util::text::is_hidden;
 
 /// Takes a command apart as `shell` reads it.
 pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
-    let mut cx = Context {
+    let new_context = |expects_other_output| Context {
         shell,
         is_chain: true,
+        loops: Loops::new(expects_other_output),
+        expects_other_output,
         ..Context::default()
     };
+    let mut cx = new_context(false);
     read(&mut cx, command);
+    if cx.loops.are_wrong() || cx.is_deceived() {
+        cx = new_context(true);
+        read(&mut cx, command);
+    }
     finish(cx)
 }
 
@@ -60,7 +68,7 @@ fn finish(mut cx: Context) -> Analysis {
     let is_listed = |c: &SimpleCommand| c.via.is_empty() && !c.guessed && c.runner.is_none();
     let mut writers = commands.iter().filter(|command| command.is_writer());
     let runs_anywhere = writers.any(|command| !is_sure || !is_listed(command));
-    let is_parent = |word: &Word| word.is("..");
+    let is_parent = |word: &Word| word.literal().is_some_and(|text| text == "..");
     let (mut has_writers, mut current) = (Vec::new(), 0);
     for command in commands {
         if is_change(&command) {

@@ -89,13 +89,16 @@ impl Analysis {
 
     /// Returns `true` if the command itself makes a part of the word that is not known.
     pub(crate) fn makes(&self, word: &Word) -> bool {
-        word.parts.iter().any(|part| match part.variable() {
-            Some(name) => {
+        word.parts.iter().any(|part| match part {
+            Part::Value {
+                name: Some(name), ..
+            } => {
                 self.unknown.contains(name)
                     || self.sets_any && !is_outer(name)
                     || self.sets_names && !is_special(name)
             }
-            None => matches!(part, Part::Value { .. }),
+            Part::Value { name: None, .. } => true,
+            _ => false,
         })
     }
 
@@ -179,6 +182,22 @@ pub(crate) struct Subcommand {
     pub(crate) is_open: bool,
 }
 
+impl Subcommand {
+    /// Returns `true` if the program only prints its help or version.
+    fn is_about_program(&self) -> bool {
+        let is_about = |option: &String| {
+            matches!(
+                &**option,
+                "-V" | "--version" | "-version" | "--help" | "-help"
+            )
+        };
+        self.words.is_empty()
+            && !self.is_open
+            && !self.options.is_empty()
+            && self.options.iter().all(is_about)
+    }
+}
+
 /// One program or builtin with its arguments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimpleCommand {
@@ -244,8 +263,7 @@ impl SimpleCommand {
     /// Returns `true` if the program only prints its help or version.
     pub(crate) fn is_about_itself(&self) -> bool {
         let option = self.argv.get(1).and_then(Word::literal);
-        const LONG: [&str; 4] = ["--version", "--help", "-version", "-help"];
-        let is_long = option.is_some_and(|option| LONG.contains(&&*option));
+        let is_long = option.is_some_and(|o| matches!(&*o, "--version" | "--help"));
         self.argv.len() == 2 && is_long || self.has_short_help()
     }
 
@@ -254,7 +272,7 @@ impl SimpleCommand {
     pub(crate) fn has_short_help(&self) -> bool {
         const PROGRAMS: &str = "\
             docker docker-compose podman npm pnpm yarn bun cargo rustup go git gh kubectl helm \
-            terraform tofu node deno ruby perl pip python sudo uv poetry ruff";
+            terraform tofu node deno ruby perl pip python sudo";
         let [_, option] = &self.argv[..] else {
             return false;
         };
@@ -280,6 +298,7 @@ impl SimpleCommand {
         let has_dash = |word: &&Word| word.starts_with_dash();
         match &self.subcommand {
             _ if self.is_unmodeled() => None,
+            Some(own) if own.is_about_program() => Some(KnownFiles::ALL_NAMED),
             Some(own) => known_files(name, &own.words, &own.options, own.is_open),
             None => {
                 let options = self.argv[1..].iter().filter(has_dash);
@@ -296,7 +315,8 @@ impl SimpleCommand {
 
     /// Returns `true` if the first word is `name`, without a folder.
     pub(crate) fn is(&self, name: &str) -> bool {
-        self.argv.first().is_some_and(|first| first.is(name))
+        let first = self.argv.first().and_then(Word::literal);
+        first.is_some_and(|first| first == name)
     }
 
     /// Returns the index of the command that rules to allow must name for the command at `index`,

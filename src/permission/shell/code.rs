@@ -1,11 +1,10 @@
 //! Programs that run code: interpreters, `make`, clients of databases, programs of packages.
 
-use crate::permission::programs::{Arguments, is_console, model};
+use crate::permission::programs::{Arguments, Program, is_console, model};
 
-use super::analysis::{Reason, Use};
+use super::analysis::{Reason, SimpleCommand, Use};
 use super::context::Context;
-use super::options::{is_switch, runs};
-use super::row::Row;
+use super::options::{is_known_value, is_switch, runs};
 use super::shells::is_special;
 use super::sql::is_plain_sql;
 use super::word::Word;
@@ -13,13 +12,14 @@ use super::{peel, shells};
 
 /// A program of a package: what it does is what a program of its name does. Rules to allow name the
 /// command that starts it.
-pub(super) fn packaged(cx: &mut Context, row: &Row<'_>) {
-    let (index, name, command, arguments) = (row.index, row.name, row.command, &row.arguments);
-    let Some(first) = arguments
-        .operands
-        .first()
-        .filter(|_| !matches!(name, "ssh" | "mosh"))
-    else {
+pub(super) fn packaged(
+    cx: &mut Context,
+    index: usize,
+    name: &str,
+    command: &SimpleCommand,
+    words: &[&Word],
+) {
+    let Some(first) = words.first().filter(|_| !matches!(name, "ssh" | "mosh")) else {
         return;
     };
 
@@ -34,7 +34,7 @@ pub(super) fn packaged(cx: &mut Context, row: &Row<'_>) {
         .position(|word| std::ptr::eq(word, *first))
         .unwrap_or(command.argv.len());
     let mut argv = command.argv[at..].to_vec();
-    let is_dashes = |word: &Word| word.is("--");
+    let is_dashes = |word: &Word| word.literal().is_some_and(|word| word == "--");
     let dashes = argv.iter().position(is_dashes);
     if let Some(dashes) = dashes {
         // It may be the runner's own.
@@ -47,10 +47,16 @@ pub(super) fn packaged(cx: &mut Context, row: &Row<'_>) {
 }
 
 /// The program of an interpreter: a file, its input, or a module.
-pub(super) fn interpreted(cx: &mut Context, row: &Row<'_>) {
-    let (name, command, program, arguments) = (row.name, row.command, row.program, &row.arguments);
+pub(super) fn interpreted(
+    cx: &mut Context,
+    index: usize,
+    name: &str,
+    command: &SimpleCommand,
+    program: &Program,
+    arguments: &Arguments<'_>,
+) {
     if let Some(module) = arguments.values_of("module").next() {
-        return interpreted_module(cx, row, module);
+        return interpreted_module(cx, index, name, command, module);
     }
 
     let Some(file) = arguments.operands.first() else {
@@ -86,8 +92,13 @@ pub(super) fn interpreted(cx: &mut Context, row: &Row<'_>) {
 }
 
 /// The module that an interpreter runs: `-m module`, `-mmodule`.
-fn interpreted_module(cx: &mut Context, row: &Row<'_>, module: &Word) {
-    let (index, name, command) = (row.index, row.name, row.command);
+fn interpreted_module(
+    cx: &mut Context,
+    index: usize,
+    name: &str,
+    command: &SimpleCommand,
+    module: &Word,
+) {
     let module_name = module.literal().unwrap_or_default();
     let has_module = |word: &Word| {
         let prefix = word.literal_prefix();
@@ -118,11 +129,9 @@ fn interpreted_module(cx: &mut Context, row: &Row<'_>, module: &Word) {
 }
 
 /// Notes what `make` may run because of the variables that are set for it.
-pub(super) fn settings(cx: &mut Context, row: &Row<'_>) {
-    let (name, command) = (row.name, row.command);
+pub(super) fn settings(cx: &mut Context, name: &str, command: &SimpleCommand, words: &[&Word]) {
     let is_target = |word: &Word| word.literal().is_some_and(|text| !text.contains('='));
-    let words = row.arguments.operands.iter();
-    for word in words.filter(|word| !is_target(word)) {
+    for word in words.iter().filter(|word| !is_target(word)) {
         if is_plain_setting(word) {
             runs(cx, name, "=", command, word);
         } else {
@@ -142,20 +151,34 @@ fn is_plain_setting(word: &Word) -> bool {
         return true;
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,+-".contains(c);
+    let is_flag = |flag: &str| {
+        let is_plain = !flag.contains(',') && is_known_value("flag", flag);
+        is_plain
+            && ["-O", "-g", "-W", "-D", "-m", "-f", "-std="]
+                .iter()
+                .any(|known| flag.starts_with(known))
+    };
     let is_known = NAMES.split_ascii_whitespace().any(|name| name == variable);
     // `X!=..` runs its value.
     word.literal().is_some()
         && !variable.ends_with('!')
         && (is_switch(value) && !variable.contains("PATH")
-            || is_known && value.chars().all(is_plain) && !value.starts_with('-'))
+            || is_known && value.chars().all(is_plain) && !value.starts_with('-')
+            || matches!(variable, "CFLAGS" | "CXXFLAGS" | "CPPFLAGS")
+                && value.split(' ').all(is_flag))
 }
 
 /// Clients of databases: their own commands in the input may run programs.
-pub(super) fn statements(cx: &mut Context, row: &Row<'_>) {
-    let (index, name, command, arguments) = (row.index, row.name, row.command, &row.arguments);
+pub(super) fn statements(
+    cx: &mut Context,
+    index: usize,
+    name: &str,
+    command: &SimpleCommand,
+    words: &[&Word],
+) {
     // The first word names the database.
     let is_plain = |word: &&Word| word.literal().is_some_and(|text| is_plain_sql(&text));
-    if !arguments.operands.iter().skip(1).all(is_plain) {
+    if !words.iter().skip(1).all(is_plain) {
         cx.inline_code(index, name);
     }
 
@@ -171,14 +194,14 @@ pub(super) fn statements(cx: &mut Context, row: &Row<'_>) {
 }
 
 /// Notes texts among the operands, commands in the input, and addresses.
-pub(super) fn inputs(cx: &mut Context, row: &Row<'_>) {
-    let (index, name, command, program, arguments) = (
-        row.index,
-        row.name,
-        row.command,
-        row.program,
-        &row.arguments,
-    );
+pub(super) fn inputs(
+    cx: &mut Context,
+    index: usize,
+    name: &str,
+    command: &SimpleCommand,
+    program: &Program,
+    arguments: &Arguments<'_>,
+) {
     let words = &arguments.operands;
     let is_given = arguments.has_mark("first") || arguments.values_of("sed").next().is_some();
     if program.takes_any(&["sed", "awk", "filter"])
@@ -210,8 +233,7 @@ pub(super) fn inputs(cx: &mut Context, row: &Row<'_>) {
 
 /// Words after `--` may be options of another program, or set what it runs, unless the row has them
 /// for the project's own.
-pub(super) fn tail(cx: &mut Context, row: &Row<'_>) {
-    let (name, command, program) = (row.name, row.command, row.program);
+pub(super) fn tail(cx: &mut Context, name: &str, command: &SimpleCommand, program: &Program) {
     let is = |word: &Word, text: &str| word.literal().is_some_and(|word| word == text);
     let mut words = command.argv.iter();
     let is_clippy = name == "cargo" && words.clone().any(|word| is(word, "clippy"));
@@ -264,8 +286,7 @@ fn addresses(cx: &mut Context, arguments: &Arguments<'_>) {
 }
 
 /// Filters of `jq` and `yq` load files by name.
-pub(super) fn filter(cx: &mut Context, row: &Row<'_>) {
-    let (index, name, arguments) = (row.index, row.name, &row.arguments);
+pub(super) fn filter(cx: &mut Context, index: usize, name: &str, arguments: &Arguments<'_>) {
     if arguments.has_mark("first") {
         let is_file = |word: &Word| word.literal().is_some_and(|file| !is_special(&file));
         if !arguments.values_of("read").all(is_file) {

@@ -119,14 +119,14 @@ impl Parser<'_> {
                 return self.cx.stop("a loop's arithmetic");
             }
         } else {
-            self.loop_words(keyword)?;
+            return self.loop_over_words(keyword);
         }
 
         self.loop_body()
     }
 
-    /// `name in words`
-    fn loop_words(&mut self, keyword: &str) -> Parse<()> {
+    /// `name in words`, and the body.
+    fn loop_over_words(&mut self, keyword: &str) -> Parse<()> {
         let name = self.word()?.and_then(|word| word.plain());
         let Some(name) = name.filter(|name| is_name(name)) else {
             return self.cx.stop("a loop without a variable");
@@ -136,23 +136,29 @@ impl Parser<'_> {
         if keyword == "select" || self.reserved() != Some("in") {
             self.cx.assign(&name, None, false);
         }
-        if self.reserved() != Some("in") {
-            return Ok(());
-        }
-        self.bump_by(2)?;
-        loop {
-            self.blanks()?;
-            let words = self.expanded_words()?;
-            if words.is_empty() {
-                return Ok(());
-            }
-            for word in &words {
-                self.cx.assign(&name, Some(word), false);
+        let mut words = Vec::new();
+        if self.reserved() == Some("in") {
+            self.bump_by(2)?;
+            loop {
+                self.blanks()?;
+                let next_words = self.expanded_words()?;
+                if next_words.is_empty() {
+                    break;
+                }
+                words.extend(next_words);
             }
         }
+
+        for word in &words {
+            self.cx.record(&name, Some(word), false);
+        }
+        if keyword == "select" {
+            words.clear();
+        }
+        self.body_for(&name, &words)
     }
 
-    fn loop_body(&mut self) -> Parse<()> {
+    pub(super) fn loop_body(&mut self) -> Parse<()> {
         self.blanks()?;
         if self.peek() == Some(b';') {
             self.bump()?;
@@ -273,12 +279,22 @@ impl Parser<'_> {
     }
 
     pub(super) fn number_in(&mut self, word: &Word) {
-        let is_plain = |b: u8| b.is_ascii_digit() || b" +-*/%".contains(&b);
+        use super::word::Part;
         for part in &word.parts {
-            if let Some(name) = part.variable().filter(|name| is_name(name)) {
-                self.cx.numbers.insert(name.to_owned());
-            } else if !part.is_number() && !part.text().is_some_and(|t| t.bytes().all(is_plain)) {
-                self.opaque(Reason::Expansion("arithmetic"));
+            match part {
+                Part::Value {
+                    name: Some(name), ..
+                } if is_name(name) => {
+                    self.cx.numbers.insert(name.clone());
+                }
+                Part::Value {
+                    name: Some(name), ..
+                } if matches!(name.as_str(), "#" | "?" | "$" | "!") => {}
+                Part::Text { text, .. }
+                    if text
+                        .bytes()
+                        .all(|b| b.is_ascii_digit() || b" +-*/%".contains(&b)) => {}
+                _ => self.opaque(Reason::Expansion("arithmetic")),
             }
         }
     }

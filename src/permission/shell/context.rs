@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
 use super::environment::{is_harmless, is_local, is_outer, is_run, is_set_by_shell};
+use super::loops::Loops;
 use super::word::{LISTED, Part, Word};
 use crate::backend::Shell;
 
@@ -61,16 +62,22 @@ pub(super) struct Context {
     pub(super) input: Option<Word>,
     /// The number of pipes that feed the script being parsed.
     pub(super) piped: usize,
+    /// The loops around the cursor.
+    pub(super) loops: Loops,
     /// Values that variables may hold, without those that are only known when the shell runs.
     pub(super) constants: BTreeMap<String, Vec<Word>>,
     /// Scripts that are examined after the commands that name them.
     pub(super) later: Vec<DeferredScript>,
+    /// Variables with harmless values of other variables.
+    pub(super) values: Vec<(String, Word)>,
     /// Variables that may hold something else than a number.
     pub(super) texts: BTreeSet<String>,
     /// Variables that arithmetic looks at.
     pub(super) numbers: BTreeSet<String>,
     /// Programs whose output is known in part.
     pub(super) printers: BTreeSet<String>,
+    /// True if programs may print something else than usual.
+    pub(super) expects_other_output: bool,
     /// True if a command gives a program another name.
     pub(super) has_alias: bool,
 }
@@ -183,7 +190,26 @@ impl Context {
     /// Notes that the shell variable `name` may get `value`. `exported` is `true` if programs see
     /// the variable.
     pub(super) fn assign(&mut self, name: &str, value: Option<&Word>, exported: bool) {
-        let is_harmless = is_harmless(name, value);
+        self.loops.change(name);
+        self.record(name, value, exported);
+    }
+
+    /// Notes that programs do not see the variable `name`.
+    pub(super) fn unset(&mut self, name: &str) {
+        self.loops.change(name);
+        if !is_harmless(name, Some(&Word::default())) {
+            self.note(Reason::Variable(name.to_owned()));
+        }
+        self.analysis.unknown.insert(name.to_owned());
+    }
+
+    /// Notes a value of a variable.
+    pub(super) fn record(&mut self, name: &str, value: Option<&Word>, exported: bool) {
+        let is_harmless =
+            is_harmless(name, value) && value.is_some_and(|value| self.is_foreign(value));
+        if let Some(value) = value.filter(|value| is_harmless && value.is_dynamic()) {
+            self.values.push((name.to_owned(), value.clone()));
+        }
         if !is_harmless && (exported || !is_local(name)) {
             self.note(Reason::Variable(name.to_owned()));
         }
@@ -230,21 +256,23 @@ impl Context {
         }
     }
 
-    /// Notes that programs do not see the variable `name`.
-    pub(super) fn unset(&mut self, name: &str) {
-        if !is_harmless(name, Some(&Word::default())) {
-            self.note(Reason::Variable(name.to_owned()));
-        }
-        self.analysis.unknown.insert(name.to_owned());
+    /// Returns `true` if no part of the value is a home folder, a name of a file or a variable that
+    /// the script sets.
+    fn is_foreign(&self, value: &Word) -> bool {
+        let is_own = |part: &Part| match part {
+            Part::Value { name, .. } => {
+                let name = name.as_deref().unwrap_or(LISTED);
+                name.starts_with(LISTED) || name == "_" || self.constants.contains_key(name)
+            }
+            part => matches!(part, Part::Home(_)),
+        };
+        !self.analysis.makes(value) && !value.parts.iter().any(is_own)
     }
 
-    /// Notes that nothing is known of what programs print if one of them may be another one.
-    pub(super) fn check_output(&mut self) {
+    /// Returns `true` if a program of which the output is known in part may be another one.
+    pub(super) fn is_deceived(&self) -> bool {
         let is_defined = |name: &String| self.analysis.functions.contains(name);
-        if !self.printers.is_empty() && (self.has_alias || self.printers.iter().any(is_defined)) {
-            let names = ["#", "TMPDIR", LISTED];
-            self.analysis.unknown.extend(names.map(str::to_owned));
-        }
+        !self.printers.is_empty() && (self.has_alias || self.printers.iter().any(is_defined))
     }
 
     /// Notes that `text` is run as a command because of `from`.
@@ -307,8 +335,14 @@ impl Context {
         all
     }
 
-    /// Notes arithmetic that looks at a variable with a text, whose substitutions it runs.
-    pub(super) fn check_arithmetic(&mut self) {
+    /// Values are harmless only if no command sets their variables. Arithmetic runs substitutions
+    /// held in the text of a variable it looks at.
+    pub(super) fn check_values(&mut self) {
+        for (name, value) in std::mem::take(&mut self.values) {
+            if !self.is_foreign(&value) {
+                self.note(Reason::Variable(name));
+            }
+        }
         let unsafe_name = self.numbers.iter().any(|name| {
             self.analysis.sets_any || self.texts.contains(name) || is_set_by_shell(name)
         });
@@ -320,5 +354,5 @@ impl Context {
 
 /// Returns `true` for a value that is the names of existing files, which a program lists.
 fn is_listed(part: &Part) -> bool {
-    part.variable() == Some(LISTED)
+    matches!(part, Part::Value { name: Some(name), .. } if name == LISTED)
 }

@@ -1,6 +1,6 @@
 //! Variables, by their use in programs.
 
-use super::word::{LISTED, Word};
+use super::word::{LISTED, Part, Word};
 
 /// Variables that change nothing but language, color, logging and the target of a build.
 const HARMLESS: &str = "\
@@ -29,9 +29,11 @@ pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:=+*-/@".contains(c);
     let is_file = |value: &str| value.starts_with(['/', ':']) || value.contains("..");
     HARMLESS.split(' ').any(|known| known == name)
-        && value
-            .and_then(Word::literal)
-            .is_some_and(|value| !is_file(&value) && value.chars().all(is_plain))
+        && value.is_some_and(|value| {
+            let prefix = value.literal_prefix();
+            let texts = value.parts.iter().filter_map(Part::text);
+            !is_file(&prefix) && texts.flat_map(str::chars).all(is_plain)
+        })
 }
 
 /// Returns `true` if programs run the value.

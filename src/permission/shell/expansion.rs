@@ -89,8 +89,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Returns the letters, digits and underscores at the cursor.
-    pub(super) fn name(&mut self) -> Parse<String> {
+    fn name(&mut self) -> Parse<String> {
         let mut name = String::new();
         while let Some(b) = self
             .peek()
@@ -173,6 +172,7 @@ impl Parser<'_> {
 
         let name = self.parameter_name()?;
         let mut quoted_value = quoted && name != "@";
+        let mut is_element = false;
         if self.peek() == Some(b'[') {
             self.cx.bash_only("an array");
             self.bump()?;
@@ -188,11 +188,8 @@ impl Parser<'_> {
             } else if !self.arithmetic(b']', 1)? {
                 return self.cx.stop("a subscript");
             }
-            // Another element than the first may be empty.
-            let values = self.cx.constants.get_mut(&name);
-            if let Some(values) = values.filter(|values| !values.contains(&Word::default())) {
-                values.push(Word::default());
-            }
+            // Another element than the value of a loop.
+            is_element = self.cx.loops.has(&name);
         }
 
         if indirect {
@@ -202,7 +199,7 @@ impl Parser<'_> {
         if self.take("}")? {
             if length {
                 word.push_value(Some("#".to_owned()), true);
-            } else if is_name(&name) || name.len() == 1 {
+            } else if !is_element && (is_name(&name) || name.len() == 1) {
                 self.variable(word, name, quoted_value);
             } else {
                 word.push_value(None, quoted_value);
@@ -211,14 +208,12 @@ impl Parser<'_> {
             return Ok(());
         }
 
+        if !length && !indirect && !is_element && self.cut_ending(word, &name, quoted_value)? {
+            return Ok(());
+        }
+
         word.push_value(None, quoted_value);
         self.parameter_operator(&name, quoted)
-    }
-
-    /// Appends a variable to a word.
-    fn variable(&self, word: &mut Word, name: String, quoted: bool) {
-        let is_known = name != "HOME" || !self.cx.has_other_home();
-        word.push_value(is_known.then_some(name), quoted);
     }
 
     fn parameter_name(&mut self) -> Parse<String> {
@@ -436,9 +431,11 @@ impl Parser<'_> {
         let mut number = Word::default();
         number.push_value(Some("#".to_owned()), true);
         for part in &word.parts {
-            match part.variable() {
-                Some(name) if is_name(name) => self.cx.assign(name, Some(&number), false),
-                None if matches!(part, Part::Value { .. }) => {
+            match part {
+                Part::Value {
+                    name: Some(name), ..
+                } if is_name(name) => self.cx.assign(name, Some(&number), false),
+                Part::Value { name: None, .. } => {
                     self.opaque(Reason::Expansion("arithmetic"));
                 }
                 _ => {}

@@ -4,18 +4,36 @@ use super::analysis::SimpleCommand;
 use super::context::Context;
 use super::word::{LISTED, Part, Word};
 
+/// The name of a value that is the name of the current branch.
+const BRANCH: &str = "/branch";
+
 /// Returns the value of a substitution, of which the commands have the indices from `first` on.
 pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
-    let is_one = cx.analysis.commands.len() == first + 1;
+    let is_one = cx.analysis.commands.len() == first + 1 && !cx.expects_other_output;
     let command = cx.analysis.commands.get(first).filter(|_| is_one);
     let texts = command.map(patterns).unwrap_or_default();
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();
     let name = match words[..] {
         _ if prints_number(&words) => Some("#"),
-        // A new file or folder.
+        ["git", "branch", "--show-current"] => Some(BRANCH),
+        ["basename", path] if !path.starts_with('-') => list(cx, last_name(path)),
+        ["basename", path, ending] if !path.starts_with('-') => {
+            let name = last_name(path);
+            // A name that is nothing but the ending stays.
+            let stem = name.strip_suffix(ending).filter(|stem| !stem.is_empty());
+            let is_plain = !ending.contains(['*', '?', '[', '{']);
+            list(cx, stem.filter(|_| is_plain).unwrap_or(name))
+        }
+        // A new folder, or a new file there.
         ["mktemp"] | ["mktemp", "-d"] => Some("TMPDIR"),
+        ["mktemp", template] | ["mktemp", "-d", template] if !template.starts_with('-') => {
+            let mut pieces = template.split('X').collect::<Vec<_>>();
+            pieces.dedup_by(|piece, before| piece.is_empty() && before.is_empty());
+            list(cx, &pieces.join("*"))
+        }
         [] => None,
-        _ => lists_files(cx, first).then_some(LISTED),
+        _ if is_one => lists_files(cx, first).then_some(LISTED),
+        _ => None,
     };
     if let Some(program) = words.first().filter(|_| name.is_some()) {
         cx.printers.insert((*program).to_owned());
@@ -23,6 +41,31 @@ pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
     Part::Value {
         quoted: quoted || name == Some("#"),
         name: name.map(str::to_owned),
+    }
+}
+
+/// Notes a name, or a pattern of names, that a program prints.
+fn list(cx: &mut Context, name: &str) -> Option<&'static str> {
+    let name = Word::default().followed_by(name);
+    cx.assign(LISTED, Some(&name), false);
+    Some(LISTED)
+}
+
+fn last_name(path: &str) -> &str {
+    let path = path.trim_end_matches('/');
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// Notes that the name of the branch is one that a command makes up, unless git changes to it.
+pub(super) fn branch(cx: &mut Context, command: &SimpleCommand) {
+    let is_branch =
+        |part: &Part| matches!(part, Part::Value { name: Some(name), .. } if name == BRANCH);
+    let text = |at: usize| command.argv.get(at).and_then(Word::literal);
+    let changes = matches!(text(1).as_deref(), Some("checkout" | "switch"));
+    let is_change = changes && command.is("git") && command.argv.len() == 3;
+    let mut parts = command.argv.iter().flat_map(|word| &word.parts);
+    if !is_change && parts.any(is_branch) {
+        cx.analysis.unknown.insert(BRANCH.to_owned());
     }
 }
 
@@ -91,7 +134,7 @@ pub(super) fn lists_files(cx: &mut Context, index: usize) -> bool {
         ["grep" | "rg", ..] | ["git", "grep", ..] => words.iter().any(names_matches),
         _ => false,
     };
-    if !is_list || !words.iter().all(is_plain) {
+    if !is_list || cx.expects_other_output || !words.iter().all(is_plain) {
         return false;
     }
 

@@ -1,18 +1,22 @@
 //! Options that run programs, write files or change settings.
 
-use crate::permission::programs::{Dash, Program, is_uncertain};
+use crate::permission::programs::{Arguments, Dash, Program, is_uncertain};
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::context::Context;
 use super::environment::is_outer;
-use super::row::Row;
 use super::sql::is_plain_sql;
 use super::word::{Part, Word};
 use super::{git, shells};
 
 /// Notes what the options of `command` do beyond what its operands do.
-pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
-    let (name, command, program, arguments) = (row.name, row.command, row.program, &row.arguments);
+pub(super) fn options(
+    cx: &mut Context,
+    name: &str,
+    command: &SimpleCommand,
+    program: &Program,
+    arguments: &Arguments<'_>,
+) {
     for option in &arguments.unknown {
         if is_list_of_files(&option.name) {
             // The files stand in a file.
@@ -63,7 +67,7 @@ pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
     }
 
     for (kind, value) in &arguments.values {
-        option_value(cx, row, kind, value);
+        option_value(cx, name, command, program, kind, value);
     }
 }
 
@@ -119,8 +123,14 @@ fn uses_of_value(program: &Program, kind: &str, value: &Word) -> &'static [Use] 
 }
 
 /// Notes what the value of an option is used for.
-fn option_value(cx: &mut Context, row: &Row<'_>, kind: &str, value: &Word) {
-    let (name, command, program) = (row.name, row.command, row.program);
+fn option_value(
+    cx: &mut Context,
+    name: &str,
+    command: &SimpleCommand,
+    program: &Program,
+    kind: &str,
+    value: &Word,
+) {
     for path_use in uses_of_value(program, kind, value) {
         cx.add_path(*path_use, value.clone());
     }
@@ -137,7 +147,7 @@ fn option_value(cx: &mut Context, row: &Row<'_>, kind: &str, value: &Word) {
         "file" | "read" if is_address(value, program) => {
             cx.note(Reason::Option(name.to_owned(), value.to_string()));
         }
-        "file" if program.builds && value.is("-") => {
+        "file" if program.builds && value.literal().is_some_and(|text| text == "-") => {
             shells::input(cx, name, command, false);
         }
         "setting" => git::setting(cx, command, value),
@@ -184,7 +194,7 @@ fn is_backup(suffix: &Word) -> bool {
 }
 
 /// Returns `true` if the text is a value of this kind that starts and loads nothing.
-fn is_known_value(kind: &str, text: &str) -> bool {
+pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
     const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
     match kind {
         "sql" => is_plain_sql(text),
@@ -282,10 +292,16 @@ pub(super) fn runs(
 
 /// Returns `true` if a word that is only known when the command runs may be an option.
 fn may_be_option(cx: &Context, word: &Word) -> bool {
-    let variable = word.parts.first().and_then(Part::variable);
-    !variable.is_some_and(|variable| {
-        is_outer(variable)
-            && !cx.constants.contains_key(variable)
-            && !cx.analysis.unknown.contains(variable)
-    })
+    if let Some(Part::Value {
+        name: Some(variable),
+        ..
+    }) = word.parts.first()
+        && is_outer(variable)
+        && !cx.constants.contains_key(variable)
+        && !cx.analysis.unknown.contains(variable)
+    {
+        return false;
+    }
+
+    true
 }

@@ -30,12 +30,16 @@ fn is_plain_statement(words: &[String]) -> bool {
         drop alter";
     // What may be made, changed and dropped.
     const OBJECTS: &str = "table index view unique temp temporary";
+    const PRAGMAS: &str = "\
+        table_info table_xinfo table_list index_info index_list foreign_key_list integrity_check \
+        quick_check";
     let is = |word: &str, list: &str| list.split_ascii_whitespace().any(|known| known == word);
     let Some(verb) = words.first().map(String::as_str) else {
         return true;
     };
 
     let second = words.get(1).map_or("", String::as_str);
+    let is_pragma = verb == "pragma" && is(second, PRAGMAS);
     let has_object = !is(verb, "create drop alter") || is(second, OBJECTS);
     // `select .. into outfile`, `create virtual table`, `vacuum into`.
     let writes_rows = verb == "insert" || verb == "with";
@@ -43,8 +47,29 @@ fn is_plain_statement(words: &[String]) -> bool {
         || words
             .iter()
             .any(|word| is(word, "outfile dumpfile program infile fsdir zipfile"));
-    let mut pairs = words.windows(2).filter(|pair| pair[1] == "(");
-    is(verb, VERBS) && has_object && !has_file && pairs.all(|pair| is_plain_call(&pair[0]))
+    let is_index = verb == "create" && is(second, "index unique");
+    // `insert into t (a)`, `create table t (a int)`, `create index i on t (a)`.
+    let is_plain = |(before, word): (&str, &str)| {
+        let is_table = match before {
+            "into" | "table" | "references" => true,
+            "exists" => verb == "create",
+            "on" => is_index,
+            "with" => verb == "with",
+            _ => false,
+        };
+        is_table || is_pragma || is_plain_call(word)
+    };
+    (is(verb, VERBS) || is_pragma) && has_object && !has_file && calls(words).all(is_plain)
+}
+
+/// Returns the words before an opening parenthesis, with the word before each.
+fn calls(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    let text = |at: Option<usize>| at.and_then(|at| words.get(at)).map_or("", String::as_str);
+    words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| *word == "(")
+        .map(move |(at, _)| (text(at.checked_sub(2)), text(at.checked_sub(1))))
 }
 
 /// Returns `true` if a word before a parenthesis is no function, or a known function.

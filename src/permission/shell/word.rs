@@ -33,25 +33,6 @@ impl Part {
             _ => None,
         }
     }
-
-    /// Returns `true` if it is the result of arithmetic, or another number.
-    pub(crate) fn is_number(&self) -> bool {
-        matches!(self.variable(), Some("#" | "?" | "$" | "!"))
-    }
-
-    /// Returns `true` if it is a variable that holds a folder.
-    pub(crate) fn is_folder(&self) -> bool {
-        let name = self.variable().unwrap_or_default();
-        matches!(name, "HOME" | "PWD" | "OLDPWD" | "TMPDIR")
-    }
-
-    /// Returns the name of the variable, or of another value, that it is.
-    pub(crate) fn variable(&self) -> Option<&str> {
-        match self {
-            Self::Value { name, .. } => name.as_deref(),
-            _ => None,
-        }
-    }
 }
 
 /// One word of a command, after quotes and escapes are removed.
@@ -97,11 +78,6 @@ impl Word {
         Some(all)
     }
 
-    /// Returns `true` if the word is exactly `text`.
-    pub(crate) fn is(&self, text: &str) -> bool {
-        self.literal().is_some_and(|literal| literal == text)
-    }
-
     /// Returns the literal text before the first part that is not known.
     pub(crate) fn literal_prefix(&self) -> String {
         let mut all = String::new();
@@ -142,7 +118,8 @@ impl Word {
 
     /// Returns `true` if it is the result of arithmetic, or another number.
     pub(crate) fn is_number(&self) -> bool {
-        matches!(&self.parts[..], [part] if part.is_number())
+        let number = |name: &str| matches!(name, "#" | "?" | "$" | "!");
+        matches!(&self.parts[..], [Part::Value { name: Some(name), .. }] if number(name))
     }
 
     /// Returns `true` if it holds `*`, `?` or `[` that the shell expands to file names.
@@ -336,10 +313,10 @@ impl fmt::Display for Word {
                 Part::Glob('[') => f.write_str("[..]")?,
                 Part::Glob(c) | Part::Brace(c) => write!(f, "{c}")?,
                 Part::Home(user) => write!(f, "~{user}")?,
-                Part::Value { .. } => match part.variable() {
-                    Some(name) if !name.starts_with(LISTED) => write!(f, "${name}")?,
-                    _ => f.write_str("$(..)")?,
-                },
+                Part::Value {
+                    name: Some(name), ..
+                } if !name.starts_with(LISTED) => write!(f, "${name}")?,
+                Part::Value { .. } => f.write_str("$(..)")?,
             }
         }
 
