@@ -99,27 +99,20 @@ impl Policy<'_> {
         let mut commands = analysis.commands.iter();
         commands.find_map(|command| {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
-            let named = runner.unwrap_or(command);
+            // Neither depends on the rule, of which there may be thousands.
+            let named = LazyCell::new(|| self.named_words(call, runner.unwrap_or(command)));
             let files = LazyCell::new(|| files_of(command));
             let is_open = |restriction: &&Restriction<'_>| match &restriction.patterns[..] {
-                [pattern, ..]
-                    if pattern.may_be_about_alike(command) && !self.is_named(call, named, 2) =>
-                {
-                    true
-                }
-                [] => {
-                    !self.names_files(*files, restriction, &projects)
-                        && !self.is_named(call, named, 1)
-                }
+                [pattern, ..] if pattern.may_be_about_alike(command) && *named < 2 => true,
+                [] => !self.names_files(*files, restriction, &projects) && *named < 1,
                 patterns if command.is_unmodeled() => {
-                    let is_named = self.is_named(call, named, 1);
                     let mut patterns = patterns.iter();
-                    patterns.any(|pattern| pattern.may_be_started_by(command, is_named))
+                    patterns.any(|pattern| pattern.may_be_started_by(command, *named > 0))
                 }
                 patterns => {
                     let mut patterns = patterns.iter();
                     let count = patterns.find_map(|pattern| pattern.may_be_done_by(command));
-                    count.is_some_and(|count| !self.is_named(call, named, count))
+                    count.is_some_and(|count| *named < count)
                 }
             };
             let rule = restrictions.iter().find(is_open)?.rule;
@@ -187,13 +180,16 @@ impl Policy<'_> {
         projects.collect()
     }
 
-    /// Returns `true` if a rule to allow that is about some commands, and names them by at least
-    /// `count` words, covers this one.
-    fn is_named(&self, call: &CallAccesses<'_>, command: &SimpleCommand, count: usize) -> bool {
-        self.allowing(call).any(|rule| {
-            let matcher = self.matcher(rule, call);
-            matcher.names_commands(count) && matcher.allows_command(command)
-        })
+    /// Returns the most words by which a rule to allow names the commands that it is about, this
+    /// one among them.
+    fn named_words(&self, call: &CallAccesses<'_>, command: &SimpleCommand) -> usize {
+        let counts = self.allowing(call).filter_map(|rule| match &rule.kind {
+            RuleKind::Command(pattern) if self.matcher(rule, call).allows_command(command) => {
+                Some(pattern.named())
+            }
+            _ => None,
+        });
+        counts.max().unwrap_or_default()
     }
 
     /// Returns `true` if nothing but scripts is unknown, and rules that name each command allow
@@ -202,7 +198,7 @@ impl Policy<'_> {
         analysis.weight() <= Some(Weight::Script)
             && analysis
                 .covered()
-                .all(|command| self.is_named(call, command, 1))
+                .all(|command| self.named_words(call, command) > 0)
     }
 
     /// Returns the reason why git may work in another repository than the workspace's own.

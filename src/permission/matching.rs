@@ -391,11 +391,6 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Returns `true` if the rule names commands by at least this many words.
-    pub(super) fn names_commands(self, count: usize) -> bool {
-        matches!(&self.rule.kind, RuleKind::Command(pattern) if pattern.named() >= count)
-    }
-
     /// Returns `true` if an allow rule covers every command of this command's program.
     pub(super) fn allows_program(self, command: &SimpleCommand) -> bool {
         let is_program = match &self.rule.kind {

@@ -134,6 +134,19 @@ fn host_longer_than_a_dns_name_is_never_allowed() {
 }
 
 #[test]
+fn rules_to_allow_are_compared_with_a_command_once_and_not_for_each_rule_to_deny() {
+    let command = "unknown a; ".repeat(32);
+    let decided = ends(move || {
+        let rules = (0..1_000).fold(PermissionRules::new(), |rules, number| {
+            let rules = rules.allow(&format!("Bash(allowed{number} x:*)")).unwrap();
+            rules.deny(&format!("Bash(denied{number} x:*)")).unwrap()
+        });
+        rules.explain_command(&command).decision
+    });
+    assert_eq!(decided, Behavior::Ask);
+}
+
+#[test]
 fn word_whose_braces_multiply_long_text_is_opaque_and_analysed_quickly() {
     let groups = "{a,b}".repeat(6);
     let command = format!("echo {}{groups}{}", "{".repeat(120), "*?".repeat(31_000));
