@@ -299,8 +299,13 @@ impl PathOf {
     /// Returns the same path, with the targets of links as alternatives.
     pub(crate) fn with_link_targets(mut self, targets: &[Word]) -> Self {
         let no_context = PathContext::default();
-        self.0
-            .extend(targets.iter().map(|word| resolve(word, &[], &no_context)));
+        for word in targets {
+            let path = resolve(word, &[], &no_context);
+            if leads_elsewhere(&path) {
+                self.0.push(vec![Segment::Unknown]);
+            }
+            self.0.push(path);
+        }
         self
     }
 
