@@ -161,10 +161,11 @@ pub(super) fn pattern_destination(pattern: &str, context: &PathContext) -> Optio
 /// create it.
 ///
 /// Links of `/proc`, such as `/proc/self/cwd`, lead elsewhere in the process of a command. The part
-/// of a path from one of them on is returned as it is written, unless the path begins in `/dev`.
+/// of a path from one of them on is returned as it is written. The links of `/dev` to open files,
+/// such as `/dev/stdout`, are looked up for this process alone.
 fn resolve(path: &Path) -> Option<PathBuf> {
     let real_path = fs::canonicalize(path).ok();
-    if real_path.as_deref() == Some(path) {
+    if real_path.as_deref() == Some(path) || path.starts_with("/dev") {
         return real_path;
     }
 
@@ -180,9 +181,10 @@ fn resolve(path: &Path) -> Option<PathBuf> {
         }
     };
     let target = follow_links(path, read_link).ok().flatten();
-    let is_of_process = |target: &PathBuf| target.starts_with("/proc") && !path.starts_with("/dev");
     match real_path {
-        Some(real_path) => target.filter(is_of_process).or(Some(real_path)),
+        Some(real_path) => target
+            .filter(|target| target.starts_with("/proc"))
+            .or(Some(real_path)),
         None => target,
     }
 }
