@@ -229,7 +229,7 @@ fn check_resident_memory() {
             _ => write_snapshot(folder.path(), 220_000, &text),
         }
 
-        for _ in 0..2 {
+        for _ in 0..3 {
             let path = folder.path().to_owned();
             let released = released.clone();
             let (ends, ended) = std::sync::mpsc::channel();

@@ -1,6 +1,8 @@
 //! The metadata of a backend's files.
 
 use std::fmt;
+#[cfg(all(feature = "fs", unix))]
+use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher};
 #[cfg(feature = "fs")]
 use std::io;
@@ -43,16 +45,11 @@ pub(super) fn range_length(len: usize, max_read: u64) -> usize {
 /// Returns a name as text, with the bytes escaped that are not UTF-8.
 #[cfg(all(feature = "fs", unix))]
 pub(super) fn escape_name(name: &[u8]) -> String {
-    const DIGITS: [char; 16] = [
-        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
-    ];
     let mut text = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         text.push_str(chunk.valid());
         for byte in chunk.invalid() {
-            text.push_str("\\x");
-            text.push(DIGITS[usize::from(byte >> 4)]);
-            text.push(DIGITS[usize::from(byte & 15)]);
+            let _ = write!(text, "\\x{byte:02x}");
         }
     }
     text

@@ -400,9 +400,13 @@ impl Policy<'_> {
 
         // A link matters only in a command that also writes a file, which may lie behind the link.
         let is_writing = command.paths.used(&[Use::Write]).next().is_some();
-        let mut written_paths = command.paths.used(&[Use::Write, Use::Linked]);
-        let uncovered_path = written_paths.find(|path| !self.allows_written(call, command, path));
-        if let Some(path) = uncovered_path.filter(|_| is_writing) {
+        let written_uses: &[Use] = if is_writing {
+            &[Use::Write, Use::Linked]
+        } else {
+            &[]
+        };
+        let mut written_paths = command.paths.used(written_uses);
+        if let Some(path) = written_paths.find(|path| !self.allows_written(call, command, path)) {
             return Err(Some(format!("no rule allows writing {}", path.word)));
         }
 

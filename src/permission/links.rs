@@ -15,6 +15,9 @@ use super::shell::{Analysis, Part, Use, Word};
 /// anywhere.
 const MAX_PATHS: usize = 1024;
 
+/// The paths of the files that a process has open. They are links to `/proc`.
+const OPEN_FILES: [&str; 4] = ["/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
+
 /// The targets of the words of one command, each path looked up once.
 #[derive(Debug)]
 pub(super) struct Links<'a> {
@@ -161,11 +164,14 @@ pub(super) fn pattern_destination(pattern: &str, context: &PathContext) -> Optio
 /// create it.
 ///
 /// Links of `/proc`, such as `/proc/self/cwd`, lead elsewhere in the process of a command. The part
-/// of a path from one of them on is returned as it is written. The links of `/dev` to open files,
-/// such as `/dev/stdout`, are looked up for this process alone.
+/// of a path from one of them on is returned as it is written. Paths of open files, such as
+/// `/dev/stdout`, are looked up for this process alone.
 fn resolve(path: &Path) -> Option<PathBuf> {
     let real_path = fs::canonicalize(path).ok();
-    if real_path.as_deref() == Some(path) || path.starts_with("/dev") {
+    let is_open_file = OPEN_FILES
+        .iter()
+        .any(|open_file| path.starts_with(open_file));
+    if real_path.as_deref() == Some(path) || is_open_file {
         return real_path;
     }
 

@@ -190,8 +190,8 @@ impl PermissionRules {
     /// Always protected, in any case of letters, are
     ///
     /// * in each `.git`: `hooks`, `config`, `config.worktree`, `commondir`, `worktrees`, `HEAD`,
-    ///   `refs`, `packed-refs`, `info/attributes`, `rebase-merge`, `rebase-apply`, `sequencer`, the
-    ///   same settings of its `modules`, and `.git` itself, which nothing may replace;
+    ///   `refs`, `packed-refs`, `info/attributes`, `rebase-merge`, `rebase-apply`, `sequencer`, in
+    ///   `modules` the first four and `HEAD`; and `.git` and each module, against being replaced;
     /// * settings of shells, editors and package managers: `.bashrc`, `.bash_profile`,
     ///   `.bash_login`, `.bash_aliases`, `.profile`, `.zshrc`, `.zshenv`, `.zprofile`, `.envrc`,
     ///   `.gitconfig`, `.husky`, `.npmrc`, `.yarnrc.yml`, `.cargo/config`, `.cargo/config.toml`,

@@ -380,3 +380,17 @@ fn link_to_a_link_of_proc_leads_anywhere() {
         assert_eq!(case.command(command), Behavior::Allow, "{command}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn dangling_link_in_shared_memory_is_followed() {
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+        eprintln!("skipped: there is no /dev/shm to write to");
+        return;
+    };
+    let case = Case::new(|rules| rules.allow("Bash")?.deny("Write(secrets/**)"));
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(case.workspace.root.join("secrets/new"), &link).unwrap();
+    let command = format!("cp a {}", link.display());
+    assert_ne!(case.command(&command), Behavior::Allow, "{command}");
+}
