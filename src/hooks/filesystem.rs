@@ -172,7 +172,8 @@ impl FilesystemHook {
     /// them forever, and so does a backend that reports no modification times.
     ///
     /// Once a day, after a result was moved, older ones are removed: at most 1,000 files are
-    /// examined, for at most five seconds.
+    /// examined, for at most five seconds. Each search begins with another session, so later ones
+    /// reach the files that were left.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
         self.result_mover.retention = time;
