@@ -77,7 +77,7 @@ pub(super) async fn open(
     }
 
     // Requested only now: once a stop is requested, this future is dropped at its next wait.
-    if rerun.was_interrupted {
+    if rerun.ends_run {
         run.cx.shared().request_stop(Stop::Interrupt);
     }
 
