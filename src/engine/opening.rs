@@ -233,7 +233,7 @@ async fn prepare(
     }
     tools.set_hook_tools(cx.state(|state| std::mem::take(&mut state.tools)))?;
     let history = History::new(cx.clone(), &config.limits, writer);
-    tools.build(config, cx);
+    tools.set_turn_tools(config, cx);
     assembled.update(config, cx).await?;
     rollback.commit();
     Ok((tools, history))
