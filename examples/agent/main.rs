@@ -1,4 +1,4 @@
-//! A headless agent: one prompt in, one answer out, for scripts and pipelines.
+//! A headless agent: one prompt in, one response out, for scripts and pipelines.
 //!
 //! ```sh
 //! cargo run --features tools,yaml,jsonl --example agent -- --model scripted "Hello"
