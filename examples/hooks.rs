@@ -98,7 +98,7 @@ fn hooks() -> [FnHook; 9] {
         hook::before_stop("reviewer", |cx, response| async move {
             println!("before_stop       {:?}", response.text());
 
-            // Only once: a hook that always continues makes the run go on until its limit of turns.
+            // Only once: a hook that always continues makes the run last until its limit of turns.
             match cx.turn() {
                 2 => Ok(StopDecision::continue_with("And in one word?")),
                 _ => Ok(StopDecision::Stop),

@@ -111,8 +111,8 @@ impl Stream for ResponseRedactor {
 impl ResponseRedactor {
     /// Queues an event without secrets. A call or a part is queued after the texts that it ends.
     ///
-    /// The text stays open at the start of a call, and the thinking at a text: the pieces before and
-    /// after are joined in the response, or by readers, so a secret may continue there.
+    /// The text stays open at the start of a call, and the thinking at a text: the pieces before
+    /// and after are joined in the response, or by readers, so a secret may continue there.
     ///
     /// # Errors
     ///

@@ -103,8 +103,8 @@ pub enum BlockStart {
 pub enum BlockDelta {
     /// Text.
     Text(String),
-    /// A piece of the arguments' JSON. The loop emits no pieces that arrive after the next block has
-    /// begun.
+    /// A piece of the arguments' JSON. The loop emits no pieces that arrive after the next block
+    /// has begun.
     InputJson(String),
     /// Reasoning.
     Thinking(String),

@@ -42,8 +42,8 @@ const MARGIN: usize = 4 * 1024;
 /// | `agent.run` ([`with_run_span`](Self::with_run_span)) | `agent session_id run_id`, then `turns input_tokens output_tokens` |
 ///
 /// Lengths are in characters. A preview is the first 500 of them, `tool_args` the first 16,384.
-/// `input_tokens` are those of the whole prompt with cached tokens, as the OpenTelemetry conventions
-/// define them, unlike [`Usage::input_tokens`](crate::Usage::input_tokens).
+/// `input_tokens` are those of the whole prompt with cached tokens, as the conventions of
+/// OpenTelemetry define them, unlike [`Usage::input_tokens`](crate::Usage::input_tokens).
 ///
 /// Each call also has a `tracing` span of the level `INFO` and the target `agentcore::trace`, with
 /// the attributes of the OpenTelemetry conventions for generative AI (`gen_ai.operation.name`,
