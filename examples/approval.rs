@@ -95,7 +95,7 @@ async fn work(args: Args) -> Result<(), BoxError> {
 /// Returns the session, with an agent that asks before it pays and ends the run until the answer.
 fn session(folder: &Path) -> Result<Session, BoxError> {
     let store = JsonlStore::open(folder.join("sessions"))?;
-    let agent = Agent::builder(FunctionModel::new(|request| answer(&request)))
+    let agent = Agent::builder(FunctionModel::new(|request| respond(&request)))
         .tool(pay(folder.join("ledger.txt")))
         .permissions(PermissionRules::new().ask("pay")?)
         .unanswered(OnUnanswered::Park)
@@ -126,8 +126,8 @@ fn pay(ledger: PathBuf) -> FuncTool {
     })
 }
 
-/// Answers as the model: calls the payments, then reports their results.
-fn answer(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
+/// Responds as the model: calls the payments, then reports their results.
+fn respond(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let results: Vec<String> = request
         .messages
         .iter()

@@ -30,7 +30,7 @@ async fn main() -> agentcore::Result<()> {
             "properties": {"invoice": {"type": "string"}},
             "required": ["invoice"]
         }),
-        |_cx, args| async move { format!("refunded {}", args["invoice"]) },
+        |_cx, args| async move { format!("refunded {}", args["invoice"].as_str().unwrap_or_default()) },
     );
     let triage = Agent::builder(triage).system_prompt("Find out which agent can help.");
     let billing = Agent::builder(billing)

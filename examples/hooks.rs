@@ -41,7 +41,10 @@ fn weather() -> FuncTool {
             "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
             "required": ["city"],
         }),
-        |_cx, args| async move { format!("21 C and sunny in {}", args["city"]) },
+        |_cx, args| async move {
+            let city = args["city"].as_str().unwrap_or_default();
+            format!("21 C and sunny in {city}")
+        },
     )
 }
 
@@ -95,7 +98,7 @@ fn hooks() -> [FnHook; 9] {
         hook::before_stop("reviewer", |cx, response| async move {
             println!("before_stop       {:?}", response.text());
 
-            // Only once: a hook that always continues would keep the run from ending.
+            // Only once: a hook that always continues makes the run last until its limit of turns.
             match cx.turn() {
                 2 => Ok(StopDecision::continue_with("And in one word?")),
                 _ => Ok(StopDecision::Stop),

@@ -12,7 +12,7 @@ use super::tools::Tools;
 /// The end of the help. The documentation of this program has the same tables.
 const HELP_END: &str = "\
 Exit codes:
-  0    the run succeeded, or the requested list or rewind was completed
+  0    the run succeeded, the requested list or rewind was completed, or the output was closed
   1    the run failed, files could not be rewound, or the store's server did not answer
   2    the requested run, list or rewind cannot be started; nothing was run
   3    calls wait for an approval

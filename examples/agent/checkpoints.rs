@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::args::{Args, usage};
 use super::confinement;
 use super::output::{Output, note};
-use super::sessions::{self, Store, shown};
+use super::sessions::{self, Store};
+use super::shown;
 use super::store::{self, Place};
 
 /// The outcome of `--rewind`.
@@ -103,7 +104,7 @@ pub(crate) fn check_cwd(state: &AgentState, cwd: &str) -> Result<(), Error> {
         Some(began) => Err(usage(format!(
             "the files of this session are those of {}, where it began, not of {cwd}; name that \
              directory with --cwd",
-            shown(began)
+            shown::line(began)
         ))),
     }
 }
@@ -222,11 +223,11 @@ impl Report {
 
 fn write_checkpoint(out: &mut impl Write, checkpoint: &Checkpoint) -> io::Result<()> {
     let title = checkpoint.title.as_deref().unwrap_or_default();
-    writeln!(out, "{}  {}", checkpoint.message, shown(title))?;
+    writeln!(out, "{}  {}", checkpoint.message, shown::line(title))?;
     checkpoint
         .files
         .iter()
-        .try_for_each(|file| writeln!(out, "    {}", shown(file)))
+        .try_for_each(|file| writeln!(out, "    {}", shown::line(file)))
 }
 
 fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! A headless agent: one prompt in, one answer out, for scripts and pipelines.
+//! A headless agent: one prompt in, one response out, for scripts and pipelines.
 //!
 //! ```sh
 //! cargo run --features tools,yaml,jsonl --example agent -- --model scripted "Hello"
@@ -31,7 +31,7 @@
 //!
 //! | exit code | |
 //! |---|---|
-//! | 0 | the run succeeded, or the requested list or rewind was completed |
+//! | 0 | the run succeeded, the requested list or rewind was completed, or the output was closed |
 //! | 1 | the run failed, files could not be rewound, or the store's server did not answer |
 //! | 2 | the requested run, list or rewind cannot be started; nothing was run |
 //! | 3 | calls wait for an approval |
@@ -182,7 +182,7 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
             let is_trusted = trust::is_trusted(args, &cwd).await?;
             let agent = tools::add(builder, args, &cwd, None, is_trusted)?.build()?;
             let prompt = prompt.unwrap_or_default();
-            Ok(Job::Run(agent.session(""), Task::of(&prompt)))
+            Ok(Job::Run(agent.new_session(), Task::of(&prompt)))
         }
     }
 }

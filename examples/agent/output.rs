@@ -94,11 +94,11 @@ impl Printer {
         };
 
         match message {
-            // Each answer begins on a line of its own.
-            SdkMessage::Assistant(answer) => {
+            // Each response begins on a line of its own.
+            SdkMessage::Assistant(response) => {
                 self.end_line()?;
                 if self.detail >= Detail::Calls {
-                    let calls = answer.message.message.tool_calls();
+                    let calls = response.message.message.tool_calls();
                     let calls = calls.filter(|call| *call.name != *TASKS);
                     calls.for_each(|call| note(&format!("{indent}{}", shown::call(call))));
                 }

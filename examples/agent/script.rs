@@ -11,10 +11,10 @@ use serde::Deserialize;
 
 use super::args::usage;
 
-/// One answer of the model: its text and its calls.
+/// One response of the model: its text and its calls.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Answer {
+struct Response {
     #[serde(default)]
     text: String,
     #[serde(default)]
@@ -29,7 +29,7 @@ struct Call {
 }
 
 /// The model of a file `[{"text": "..", "calls": [{"name": "Read", "args": {..}}]}, ..]`. Each item
-/// answers one request, regardless of its content.
+/// is the response to one request, regardless of its content.
 ///
 /// # Errors
 ///
@@ -37,15 +37,15 @@ struct Call {
 pub(crate) fn model(file: &Path) -> Result<Arc<dyn Model>, Error> {
     let script_error = |error: String| usage(format!("the script {}: {error}", file.display()));
     let text = fs::read_to_string(file).map_err(|error| script_error(error.to_string()))?;
-    let answers: Vec<Answer> =
+    let responses: Vec<Response> =
         serde_json::from_str(&text).map_err(|error| script_error(error.to_string()))?;
-    let steps = answers.into_iter().map(|answer| {
-        let step = match answer.text.as_str() {
+    let steps = responses.into_iter().map(|response| {
+        let step = match response.text.as_str() {
             "" => Step::new(),
             text => Step::text(text),
         };
 
-        let calls = answer.calls.into_iter();
+        let calls = response.calls.into_iter();
         calls.fold(step, |step, call| step.and_call(call.name, call.args))
     });
 

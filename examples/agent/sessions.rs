@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::args::{Args, usage};
 use super::output::{Output, note};
+use super::shown;
 
 pub(crate) type Store = Arc<dyn SessionStore>;
 
@@ -93,8 +94,8 @@ pub(crate) fn print(list: &[SessionInfo], output: Output) -> io::Result<()> {
             .try_for_each(|info| writeln!(out, "{}", info_to_json(info))),
         Output::Text => list.iter().try_for_each(|info| {
             let cwd = info.cwd.as_deref().unwrap_or("-");
-            writeln!(out, "{}  {}", shown(&info.id), title(info))?;
-            writeln!(out, "    {}, in {}", summary(info), shown(cwd))
+            writeln!(out, "{}  {}", shown::line(&info.id), title(info))?;
+            writeln!(out, "    {}, in {}", summary(info), shown::line(cwd))
         }),
     }
 }
@@ -119,8 +120,8 @@ fn info_to_json(info: &SessionInfo) -> Value {
 
 fn title(info: &SessionInfo) -> String {
     match (&info.problem, &info.title) {
-        (Some(problem), _) => format!("(cannot be read: {})", shown(problem)),
-        (None, Some(title)) => shown(title),
+        (Some(problem), _) => format!("(cannot be read: {})", shown::line(problem)),
+        (None, Some(title)) => shown::line(title),
         (None, None) => "(nothing was said)".to_owned(),
     }
 }
@@ -152,19 +153,6 @@ fn age(elapsed: Duration) -> String {
         3600..86_400 => format!("{} h ago", seconds / 3600),
         _ => format!("{} d ago", seconds / 86_400),
     }
-}
-
-/// Escapes control characters, which must not reach the terminal from stored texts.
-pub(crate) fn shown(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            if c.is_control() {
-                c.escape_default().collect::<Vec<_>>()
-            } else {
-                vec![c]
-            }
-        })
-        .collect()
 }
 
 /// The stored session. Without an id, or before its first run, an empty one.
@@ -226,14 +214,14 @@ fn headline(message: &Message) -> String {
         headline = format!("{headline}{space}calls {}", calls.join(", "));
     }
 
-    shown(&headline)
+    shown::line(&headline)
 }
 
 /// Notes the directory of a session that began in another one, and its id if the user did not name
 /// it.
 pub(crate) fn introduce(args: &Args, id: &str, state: &AgentState, cwd: &str) {
     if let Some(began) = state.cwd.as_deref().filter(|began| *began != cwd) {
-        note(&format!("this session began in {}", shown(began)));
+        note(&format!("this session began in {}", shown::line(began)));
     }
     if !args.names_session() {
         note(&format!("session {id}"));

@@ -85,9 +85,9 @@ async fn show(mut run: Run) -> Option<f64> {
         _ = tokio::signal::ctrl_c() => { handle.interrupt(); run.next().await }
     } {
         match message {
-            SdkMessage::Assistant(answer) => {
+            SdkMessage::Assistant(response) => {
                 println!();
-                for call in answer.message.message.tool_calls() {
+                for call in response.message.message.tool_calls() {
                     let args = call.args.to_string();
                     println!("> {} {}", call.name, text::truncate(&args, 100));
                 }

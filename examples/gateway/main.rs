@@ -36,7 +36,7 @@ async fn main() -> agentcore::Result<()> {
     let files = MemoryBackend::new();
     files.write("HEARTBEAT.md", TASKS.as_bytes()).await?;
     let bus = InProcessBus::default();
-    let agent = AgentBuilder::new(FunctionModel::text(answer));
+    let agent = AgentBuilder::new(FunctionModel::text(respond));
     let gateway = Gateway::builder(agent)
         .bus(bus.clone())
         .state(StateManager::load(files.clone()).await?)
@@ -62,7 +62,7 @@ fn port() -> agentcore::Result<u16> {
 
 /// The model: it repeats the message and counts those of the conversation. To a heartbeat it
 /// reports the number of tasks.
-fn answer(request: &ModelRequest) -> String {
+fn respond(request: &ModelRequest) -> String {
     let text = request.messages.last_content();
     if text.starts_with("# Heartbeat") {
         let count = text.lines().filter(|line| line.starts_with("- ")).count();

@@ -10,10 +10,10 @@ use super::QUESTION;
 type Events = Vec<agentcore::Result<ModelEvent>>;
 
 pub(crate) fn model() -> FunctionModel {
-    FunctionModel::new(|request| answer(&request)).with_id("scripted:quickstart")
+    FunctionModel::new(|request| respond(&request)).with_id("scripted:quickstart")
 }
 
-fn answer(request: &ModelRequest) -> Events {
+fn respond(request: &ModelRequest) -> Events {
     let is_known = request
         .messages
         .user_messages()

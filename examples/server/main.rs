@@ -1,7 +1,7 @@
 //! Agents of a configuration file over HTTP, with a page.
 //!
 //! ```sh
-//! cargo run --example server --features server -- examples/server/agents.yaml [--port N]
+//! cargo run --example server --features server -- examples/server/agents.yaml [--port N] [--bind ADDRESS]
 //! ```
 //!
 //! It prints the address of the page, with the token, on a line of its own, and ends with Ctrl-C or

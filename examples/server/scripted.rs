@@ -1,4 +1,4 @@
-//! A model without a provider. It answers by the words of the input: *approve* calls a tool that
+//! A model without a provider. It responds to the words of the input: *approve* calls a tool that
 //! needs approval, *plan* fills the task list, *slow* takes half a minute.
 
 use std::time::Duration;
@@ -10,18 +10,18 @@ use futures::StreamExt;
 use futures::stream;
 use serde_json::{Value, json};
 
-const ANSWER: &str = "This is a **scripted** answer, so no provider was asked. The server works as \
-    it does with a model:\n\n* texts are streamed,\n* calls are shown with their results,\n* \
+const RESPONSE: &str = "This is a **scripted** answer, so no provider was asked. The server works \
+    as it does with a model:\n\n* texts are streamed,\n* calls are shown with their results,\n* \
     questions wait for you.\n\nTry a prompt with the word `approve`, `plan` or `slow`. With a key \
     in the environment, such as `ANTHROPIC_API_KEY`, the models of the configuration answer.";
 
-/// The pause between two pieces of an answer.
+/// The pause between two pieces of a response.
 const PAUSE: Duration = Duration::from_millis(30);
 
 /// The model.
 pub(crate) fn model() -> FunctionModel {
     FunctionModel::stream(|request| async move {
-        let (events, pause) = answer(&request);
+        let (events, pause) = respond(&request);
         let events = complete(events);
         let events = stream::iter(events).then(move |event| async move {
             tokio::time::sleep(pause).await;
@@ -32,8 +32,8 @@ pub(crate) fn model() -> FunctionModel {
     .with_id("scripted")
 }
 
-/// The events of the answer, and the pause before each.
-fn answer(request: &ModelRequest) -> (Vec<ModelEvent>, Duration) {
+/// The events of the response, and the pause before each.
+fn respond(request: &ModelRequest) -> (Vec<ModelEvent>, Duration) {
     if let Some(Message::Tool(_)) = request.messages.last() {
         return (
             words("The call has ended, and its result is above. That was all."),
@@ -54,7 +54,7 @@ fn answer(request: &ModelRequest) -> (Vec<ModelEvent>, Duration) {
     } else if input.contains("slow") {
         (words(&"Slowly. ".repeat(60)), Duration::from_millis(500))
     } else {
-        (words(ANSWER), PAUSE)
+        (words(RESPONSE), PAUSE)
     }
 }
 

@@ -371,6 +371,9 @@ impl AgentBuilder {
 impl AgentBuilder {
     /// Sets whether the stream has `stream_event` messages: the pieces of a response as they
     /// arrive. Defaults to `false`.
+    ///
+    /// A block ends when the next one begins, so the arguments of calls that a model streams at the
+    /// same time may be incomplete there. The `assistant` message has each call whole.
     pub fn include_partial_messages(mut self, include: bool) -> Self {
         self.settings.partial_messages = include;
         self

@@ -15,25 +15,8 @@ use super::tool_call::CallOutcome;
 #[derive(Default)]
 pub(super) struct RerunResults {
     pub(super) results: Vec<ToolResult>,
-    /// True if a gate requires the run to end.
-    pub(super) was_interrupted: bool,
-}
-
-/// The result of an interrupted call.
-struct Rerun {
-    result: ToolResult,
-    /// True if a gate requires the run to end.
-    was_interrupted: bool,
-}
-
-impl Rerun {
-    /// Returns the result of a call that is not run.
-    fn skipped(result: ToolResult) -> Self {
-        Self {
-            result,
-            was_interrupted: false,
-        }
-    }
+    /// True if a gate ended the run: no further call runs.
+    pub(super) ends_run: bool,
 }
 
 impl ActiveRun {
@@ -58,36 +41,41 @@ impl ActiveRun {
         let mut pace = Pace::default();
         for interrupted_call in interrupted_calls {
             pace.step(0).await;
-            let may_run = !results.was_interrupted;
-            let rerun = self.rerun_call(&interrupted_call, may_run).await;
+            let may_run = !results.ends_run;
+            let (result, ends_run) = self.rerun_call(&interrupted_call, may_run).await;
             self.replace_result(
                 &interrupted_call,
-                &rerun.result,
+                &result,
                 positions.get(&interrupted_call.call.id).copied(),
             );
-            self.history.count_result(&rerun.result);
-            results.was_interrupted |= rerun.was_interrupted;
-            results.results.push(rerun.result);
+            self.history.count_result(&result);
+            results.ends_run |= ends_run;
+            results.results.push(result);
         }
         results
     }
 
-    async fn rerun_call(&self, interrupted_call: &InterruptedCall, may_run: bool) -> Rerun {
+    /// Returns the result of an interrupted call, and `true` if a gate ended the run.
+    async fn rerun_call(
+        &self,
+        interrupted_call: &InterruptedCall,
+        may_run: bool,
+    ) -> (ToolResult, bool) {
         let call = &interrupted_call.call;
         let tool = self.cx.tool(&call.name);
         let tool_to_rerun =
             tool.filter(|tool| interrupted_call.is_started || tool.side_effect().is_read_only());
         let Some(tool) = tool_to_rerun else {
-            return Rerun::skipped(interrupted_call.preliminary_result());
+            return (interrupted_call.preliminary_result(), false);
         };
 
         if !may_run || !tool.is_idempotent() {
-            return Rerun::skipped(ToolResult::failed(call, MAY_HAVE_RUN));
+            return (ToolResult::failed(call, MAY_HAVE_RUN), false);
         }
         self.run_again(call).await
     }
 
-    async fn run_again(&self, call: &ToolCall) -> Rerun {
+    async fn run_again(&self, call: &ToolCall) -> (ToolResult, bool) {
         self.cx.emit_init();
         let start = CallStart::default();
         let runner = self.call_runner(1);
@@ -101,10 +89,7 @@ impl ActiveRun {
                 ToolResult::failed(call, MAY_HAVE_RUN)
             }
         };
-        Rerun {
-            result,
-            was_interrupted: runner.halt.is_interrupted(),
-        }
+        (result, runner.halt.is_interrupted())
     }
 
     /// Replaces the call's preliminary result at `position`, unless a hook has removed it.

@@ -77,7 +77,7 @@ pub(super) async fn open(
     }
 
     // Requested only now: once a stop is requested, this future is dropped at its next wait.
-    if rerun.was_interrupted {
+    if rerun.ends_run {
         run.cx.shared().request_stop(Stop::Interrupt);
     }
 
@@ -233,7 +233,7 @@ async fn prepare(
     }
     tools.set_hook_tools(cx.state(|state| std::mem::take(&mut state.tools)))?;
     let history = History::new(cx.clone(), &config.limits, writer);
-    tools.build(config, cx);
+    tools.set_turn_tools(config, cx);
     assembled.update(config, cx).await?;
     rollback.commit();
     Ok((tools, history))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
-use crate::message::{Message, Messages, Part, Role, count};
+use crate::message::{Message, Messages, Part, Role, TokenCounter, count};
 
 use super::history::History;
 use super::run_input::STALE_COMPACTION;
@@ -27,19 +27,8 @@ impl History {
 
         let (own_messages, earlier_messages) = self.inputs_without_response();
         let counter = self.cx.token_counter().clone();
-        let is_suspect = |messages: &[Arc<Message>]| {
-            kind != ErrorKind::InvalidRequest || messages.iter().any(|message| has_media(message))
-        };
-
-        let is_earlier = is_suspect(&earlier_messages)
-            && count(&counter, &earlier_messages).await > count(&counter, &own_messages).await;
-        let removed_count = match (is_earlier, is_suspect(&own_messages)) {
-            (true, _) => own_messages.len() + earlier_messages.len(),
-            (false, true) => own_messages.len(),
-            (false, false) => 0,
-        };
-
-        if is_earlier {
+        let removed_count = removed_count(&counter, kind, &own_messages, &earlier_messages).await;
+        if removed_count > own_messages.len() {
             self.cx.warn(format!(
                 "the unanswered input of an earlier run was removed as well ({} of {removed_count} \
                  messages), because it is longer than this input",
@@ -114,7 +103,7 @@ impl History {
 
     /// Returns the advice for a history that is too long and was not shortened.
     fn long_history_hint(&self) -> String {
-        let turn = self.cx.state(|state| {
+        let input_start = self.cx.state(|state| {
             let messages = state.messages.as_slice();
             let is_input = |message: &Arc<Message>| message.role().is_user_input();
             let end = messages
@@ -126,9 +115,30 @@ impl History {
 
         format!(
             "the turn has answers or results and was not removed; continue before it with \
-             rewind_to({turn}), set a compactor, or move long tool results into files with \
+             rewind_to({input_start}), set a compactor, or move long tool results into files with \
              FilesystemHook"
         )
+    }
+}
+
+/// Returns the number of messages to remove: of the input of this run, with the input of earlier
+/// runs if that is longer.
+async fn removed_count(
+    counter: &Arc<dyn TokenCounter>,
+    kind: ErrorKind,
+    own_messages: &[Arc<Message>],
+    earlier_messages: &[Arc<Message>],
+) -> usize {
+    // A request may be invalid for other reasons than its input, so only media is suspected.
+    let is_suspect = |messages: &[Arc<Message>]| {
+        kind != ErrorKind::InvalidRequest || messages.iter().any(|message| has_media(message))
+    };
+    let removes_earlier = is_suspect(earlier_messages)
+        && count(counter, earlier_messages).await > count(counter, own_messages).await;
+    match (removes_earlier, is_suspect(own_messages)) {
+        (true, _) => own_messages.len() + earlier_messages.len(),
+        (false, true) => own_messages.len(),
+        (false, false) => 0,
     }
 }
 

@@ -109,7 +109,10 @@ impl Stream for ResponseRedactor {
 }
 
 impl ResponseRedactor {
-    /// Queues an event without secrets, after the texts that it ends.
+    /// Queues an event without secrets. A call or a part is queued after the texts that it ends.
+    ///
+    /// The text stays open at the start of a call, and the thinking at a text: the pieces before
+    /// and after are joined in the response, or by readers, so a secret may continue there.
     ///
     /// # Errors
     ///
@@ -140,8 +143,9 @@ impl ResponseRedactor {
             }
             ModelEvent::ToolCall(call) => {
                 let call = self.redact_call(call)?;
-                self.finish_text();
+                // First the arguments: a text ends their block, and later pieces would be dropped.
                 self.finish_call(&call.id);
+                self.finish_text();
                 ModelEvent::ToolCall(call)
             }
             ModelEvent::Part(part) => {

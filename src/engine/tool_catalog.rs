@@ -30,11 +30,11 @@ struct SourceTools {
 }
 
 impl ToolCatalog {
-    /// Asks the sources and builds the tools of the turn again if one of them has answered. If a
+    /// Asks the sources and sets the tools of the turn again if one of them has answered. If a
     /// source fails, its last tools are used, with a warning.
     pub(super) async fn refresh(&mut self, config: &Config, cx: &RunContext) {
         if self.ask_sources(config, cx).await {
-            self.build(config, cx);
+            self.set_turn_tools(config, cx);
         }
     }
 
@@ -68,8 +68,8 @@ impl ToolCatalog {
         hook_tools.is_empty() && sources.all(|source| source.tools.is_empty())
     }
 
-    /// Builds the tools of the turn from the tools of the agent, the hooks and the sources.
-    pub(super) fn build(&self, config: &Config, cx: &RunContext) {
+    /// Sets the tools of the turn to those of the agent, the hooks and the sources.
+    pub(super) fn set_turn_tools(&self, config: &Config, cx: &RunContext) {
         let (turn_tools, warnings) = self.turn_tools(config, &self.hook_tools);
         warnings.into_iter().for_each(|warning| cx.warn(warning));
         cx.set_tools(turn_tools.or_earlier(&cx.tools()));
@@ -103,47 +103,52 @@ impl ToolCatalog {
         self.sources
             .resize_with(config.sources.len(), SourceTools::default);
         let limit = config.limits.source_timeout;
-        let requests =
-            config
-                .sources
-                .iter()
-                .zip(&mut self.sources)
-                .filter_map(|(source, last_tools)| {
-                    let version = source.version();
-                    let is_unchanged = version.is_some() && version == last_tools.version;
-                    (!is_unchanged).then_some(async move {
-                        match ask(&**source, limit).await {
-                            Ok(tools) => {
-                                *last_tools = SourceTools { version, tools };
-                                Ok(())
-                            }
-                            Err(error) => Err(format!(
-                                "tool source `{}` failed, its earlier tools stay: {error}",
-                                source.name()
-                            )),
-                        }
-                    })
-                });
+        let sources = config.sources.iter().zip(&mut self.sources);
+        let requests = sources.map(|(source, last_tools)| async move {
+            let outcome = last_tools.update(&**source, limit).await;
+            outcome.map_err(|error| {
+                format!(
+                    "tool source `{}` failed, its earlier tools stay: {error}",
+                    source.name()
+                )
+            })
+        });
 
-        let mut has_changed = false;
+        let mut has_answer = false;
         for outcome in join_all(requests).await {
             match outcome {
-                Ok(()) => has_changed = true,
+                Ok(is_updated) => has_answer |= is_updated,
                 Err(warning) => cx.warn(warning),
             }
         }
 
-        has_changed
+        has_answer
     }
 }
 
-/// Requests the tools of a source. A source that panics, or does not answer in time, has failed.
-async fn ask(source: &dyn ToolSource, limit: Duration) -> Result<Vec<Arc<dyn Tool>>> {
-    let make_error = |text| Err(Error::new(ErrorKind::Other, text));
-    // The call itself is inside the future, so that a panic before its first await is caught.
-    match timeout(limit, panic::catch_async(async { source.tools().await })).await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(text)) => make_error(format!("it panicked: {text}")),
-        Err(_) => make_error(format!("it did not answer within {limit:?}")),
+impl SourceTools {
+    /// Requests the tools of the source, unless its version is that of these tools. Returns `true`
+    /// if it has answered.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the source, or an error if it panics or does not answer in time.
+    async fn update(&mut self, source: &dyn ToolSource, limit: Duration) -> Result<bool> {
+        let panicked = |text| Error::new(ErrorKind::Other, format!("it panicked: {text}"));
+        let version = panic::catch(|| source.version()).map_err(panicked)?;
+        if version.is_some() && version == self.version {
+            return Ok(false);
+        }
+
+        // The call itself is inside the future, so that a panic before its first await is caught.
+        let tools = match timeout(limit, panic::catch_async(async { source.tools().await })).await {
+            Ok(outcome) => outcome.map_err(panicked)??,
+            Err(_) => {
+                let text = format!("it did not answer within {limit:?}");
+                return Err(Error::new(ErrorKind::Other, text));
+            }
+        };
+        *self = Self { version, tools };
+        Ok(true)
     }
 }

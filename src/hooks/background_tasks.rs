@@ -11,7 +11,7 @@ use crate::tools::task_line;
 
 const SECTION: &str = "background_tasks";
 
-/// Adds the state of a run's background tasks to the system prompt, as the last section.
+/// Adds the state of a run's background tasks to the system prompt, after all stable sections.
 ///
 /// The section is set before each model call. It has the tasks in progress and the newest 64 that
 /// have ended; without tasks there is no section. It is [volatile](Stability::Volatile), so it does

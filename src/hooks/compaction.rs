@@ -29,6 +29,8 @@ type SummaryFn = dyn Fn(RunContext, Messages) -> BoxFuture<'static, Result<Messa
 /// * Within a run, later requests have the messages that the function returned and the messages
 ///   added since; the history stays as it is. The number of tokens is the one that the provider
 ///   reported for the last call with its response, plus an estimate of the messages added since.
+///   Before the first call, and for the history before a run, it is an estimate of the messages
+///   alone.
 /// * The function must return messages that are
 ///   [valid for a model](Messages::validate_for_model): a call and its result stay together or are
 ///   removed together. Messages that are not valid, and an error of the function, end the run.
@@ -164,6 +166,11 @@ impl Hook for CompactionHook {
         if self.should_compact(tokens, request.messages.len()) {
             request.messages = self.compact(&cx, request.messages).await?;
             progress.replaced = Some((messages, request.messages.clone()));
+            // The usage is that of the messages that were replaced.
+            progress.last = None;
+            // Stored before the call, which may fail and be repeated: the function is not called
+            // twice for the same messages.
+            *lock(&shared_progress.0) = progress.clone();
         }
 
         let sent_count = request.messages.len();

@@ -78,17 +78,24 @@ pub(super) async fn remove_session(
 
 /// Removes results of all sessions that were written before `limit`. A result whose modification
 /// time is unknown stays, and so do those beyond the number of files that are examined.
+///
+/// The search begins with the session of the number `first`, and in each session with the result of
+/// that number.
 pub(super) async fn remove_older(
     backend: &dyn Backend,
     folder: &str,
     limit: SystemTime,
+    first: usize,
 ) -> Result<()> {
     let mut remaining = MAX_SWEPT;
-    let entries = list_or_empty(backend, folder).await?;
-    let sessions = entries.iter().filter(|entry| entry.kind == EntryKind::Dir);
-    for session in sessions.take(MAX_SWEPT) {
+    let mut sessions = list_or_empty(backend, folder).await?;
+    sessions.retain(|entry| entry.kind == EntryKind::Dir);
+    rotate(&mut sessions, first);
+    for session in sessions.iter().take(MAX_SWEPT) {
         let session = format!("{folder}/{}", session.name);
-        for path in result_paths(backend, &session).await? {
+        let mut paths = result_paths(backend, &session).await?;
+        rotate(&mut paths, first);
+        for path in paths {
             if remaining == 0 {
                 return Ok(());
             }
@@ -103,6 +110,11 @@ pub(super) async fn remove_older(
     }
 
     Ok(())
+}
+
+/// Moves the item of the number `first`, counted around the end of the list, to its beginning.
+fn rotate<T>(list: &mut [T], first: usize) {
+    list.rotate_left(first % list.len().max(1));
 }
 
 /// A file of a result.
@@ -163,5 +175,92 @@ async fn list_or_empty(backend: &dyn Backend, folder: &str) -> Result<Vec<DirEnt
     match backend.list(folder).await {
         Err(error) if is_not_found(&error) => Ok(Vec::new()),
         listed => listed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::backend::{MemoryBackend, Metadata};
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// A backend whose files named `old` were modified long before the others.
+    #[derive(Debug)]
+    struct Dated(MemoryBackend);
+
+    #[async_trait::async_trait]
+    impl Backend for Dated {
+        fn root(&self) -> &str {
+            self.0.root()
+        }
+
+        async fn read(&self, path: &str) -> Result<Bytes> {
+            self.0.read(path).await
+        }
+
+        async fn stat(&self, path: &str) -> Result<Metadata> {
+            let modified_time = if path.contains("/old-") {
+                SystemTime::UNIX_EPOCH
+            } else {
+                SystemTime::UNIX_EPOCH + 2 * DAY
+            };
+            Ok(self.0.stat(path).await?.with_modified(modified_time))
+        }
+
+        async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
+            self.0.write(path, content).await
+        }
+
+        async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+            self.0.list(path).await
+        }
+
+        async fn remove(&self, path: &str) -> Result<()> {
+            self.0.remove(path).await
+        }
+    }
+
+    async fn put(files: &MemoryBackend, session: usize, name: &str) {
+        let path = format!("results/s{session:04}/{}", file_name(name, 1));
+        files.write(&path, b"x").await.unwrap();
+    }
+
+    /// Returns the number of old results after a search that begins with the number `first`.
+    async fn old_results_after_search(files: &MemoryBackend, first: usize) -> usize {
+        let limit = SystemTime::UNIX_EPOCH + DAY;
+        let backend = Dated(files.clone());
+        remove_older(&backend, "results", limit, first)
+            .await
+            .unwrap();
+        let paths = files.files().into_keys();
+        paths.filter(|path| path.contains("/old-")).count()
+    }
+
+    #[tokio::test]
+    async fn search_that_begins_elsewhere_reaches_sessions_after_many_others() {
+        let files = MemoryBackend::new();
+        for session in 0..MAX_SWEPT {
+            put(&files, session, "young").await;
+        }
+        put(&files, MAX_SWEPT, "old").await;
+        assert_eq!(old_results_after_search(&files, 0).await, 1);
+        assert_eq!(old_results_after_search(&files, MAX_SWEPT).await, 0);
+    }
+
+    #[tokio::test]
+    async fn search_that_begins_elsewhere_reaches_results_after_many_others() {
+        let files = MemoryBackend::new();
+        for result in 0..MAX_SWEPT {
+            put(&files, 0, &format!("a{result:04}")).await;
+        }
+        put(&files, 0, "old").await;
+        assert_eq!(old_results_after_search(&files, 0).await, 1);
+        let later_round = 2 * (MAX_SWEPT + 1) - 1;
+        assert_eq!(old_results_after_search(&files, later_round).await, 0);
     }
 }

@@ -42,14 +42,17 @@ const FILE_BYTES: usize = 256;
 ///
 /// # Files
 ///
-/// Each file that the agent writes or edits is recorded in [`AgentState::files`]: its absolute path
-/// and its whole content after the call, with secrets redacted. The files are stored with the
-/// session, and compaction does not remove them. Three kinds of files are not recorded:
+/// Each file that a call of `write_file` or `edit_file` changes is recorded in
+/// [`AgentState::files`]: its absolute path and its whole content after the call, with secrets
+/// redacted. The files are stored with the session, and compaction does not remove them. Four kinds
+/// of files are not recorded:
 ///
 /// * files over 1 MiB ([`track_up_to`](Self::track_up_to) sets another limit), with a warning;
 /// * files that would bring the total over 32 MiB, with a warning; each counts 256 bytes and its
 ///   path in addition;
-/// * files that are not UTF-8.
+/// * files that are not UTF-8;
+/// * files that a command of `execute` changes. A file that was recorded before keeps its recorded
+///   content, even if a command removes it.
 ///
 /// # Long results
 ///
@@ -155,8 +158,9 @@ impl FilesystemHook {
     }
 
     /// Sets the number of characters that stay of the beginning and of the end of a moved result.
-    /// Defaults to half of the length that [`evict_over`](Self::evict_over) sets less 100, but at
-    /// least 200 and at most 2,000 each. A result that would not become shorter is not moved.
+    /// Defaults to half of the limit of [`evict_over`](Self::evict_over) after 100 characters are
+    /// subtracted from it, but at least 200 and at most 2,000 each. A result that would not become
+    /// shorter is not moved.
     #[must_use]
     pub fn keep_ends(self, head: usize, tail: usize) -> Self {
         self.evicting(|eviction| eviction.ends = Some((head, tail)))
@@ -172,7 +176,8 @@ impl FilesystemHook {
     /// them forever, and so does a backend that reports no modification times.
     ///
     /// Once a day, after a result was moved, older ones are removed: at most 1,000 files are
-    /// examined, for at most five seconds.
+    /// examined, for at most five seconds. Each search begins with another session, so later ones
+    /// reach the files that were left.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
         self.result_mover.retention = time;
@@ -199,7 +204,10 @@ impl FilesystemHook {
     /// Leaves long results in the conversation, up to
     /// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes). `execute` then cuts each output
     /// stream to 100,000 characters, unless [`max_command_output`](Self::max_command_output) or the
-    /// backend ([`Backend::command_limits`]) sets a limit.
+    /// backend ([`Backend::command_limits`]) sets a limit. A later call of
+    /// [`evict_over`](Self::evict_over), [`keep_ends`](Self::keep_ends),
+    /// [`results_folder`](Self::results_folder) or [`never_evict`](Self::never_evict) moves results
+    /// again.
     #[must_use]
     pub fn without_eviction(mut self) -> Self {
         self.result_mover.eviction = None;

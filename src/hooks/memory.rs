@@ -32,8 +32,8 @@ const EDIT_TOOL: &str = "edit_file";
 /// All files together may have 256 KiB: a file that is too large for the remaining space is cut,
 /// with a warning.
 ///
-/// The section is `<agent_memory>`, the content, `</agent_memory>`, and guidelines. A file cannot
-/// end it early: if a file contains such a tag, its `<` is written as `&lt;`.
+/// The section is `<agent_memory>`, the content, `</agent_memory>`, and guidelines, which name the
+/// files. A file cannot end it early: if a file contains such a tag, its `<` is written as `&lt;`.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -188,6 +188,17 @@ impl MemoryHook {
     fn displayed_path(&self, path: &str) -> String {
         workspace_path(&*self.backend, path)
     }
+
+    /// Returns the files as the guidelines name them.
+    fn file_names(&self) -> String {
+        match &*self.paths {
+            [path] if path == DEFAULT_PATH => format!("the {DEFAULT_PATH} file"),
+            paths => {
+                let paths = paths.iter().map(|path| self.displayed_path(path));
+                paths.collect::<Vec<_>>().join(" or ")
+            }
+        }
+    }
 }
 
 #[async_trait]
@@ -214,7 +225,8 @@ impl Hook for MemoryHook {
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
         let contents = self.load(cx).await;
-        prompt::set_section(&mut state, &self.name, section(&contents, &self.edit_tool));
+        let section = section(&contents, &self.edit_tool, &self.file_names());
+        prompt::set_section(&mut state, &self.name, section);
         Ok(state)
     }
 
@@ -224,7 +236,7 @@ impl Hook for MemoryHook {
     }
 }
 
-fn section(contents: &[String], edit_tool: &str) -> String {
+fn section(contents: &[String], edit_tool: &str, file_names: &str) -> String {
     let contents: Vec<&str> = contents
         .iter()
         .map(|content| content.trim_end())
@@ -234,15 +246,15 @@ fn section(contents: &[String], edit_tool: &str) -> String {
         return String::new();
     }
     let content = escaped(&contents.join(SEPARATOR), TAG);
-    let guidelines = guidelines(edit_tool);
+    let guidelines = guidelines(edit_tool, file_names);
     format!("<{TAG}>\n{content}\n</{TAG}>\n\n{guidelines}")
 }
 
-fn guidelines(edit_tool: &str) -> String {
+fn guidelines(edit_tool: &str, file_names: &str) -> String {
     format!(
         "Guidelines for agent memory:\n\
          - This memory persists across conversations\n\
-         - You can update it by using {edit_tool} on the AGENTS.md file\n\
+         - You can update it by using {edit_tool} on {file_names}\n\
          - Use it to track important context, decisions, and patterns\n\
          - Keep entries concise and organized"
     )

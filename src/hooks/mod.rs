@@ -46,6 +46,11 @@
 //!   section that changes most is the last.
 //! * Summarization is the innermost hook, so that it measures the request that is sent, with the
 //!   changes of all other hooks.
+//! * [`session_hooks`] and [`CompactionHook`] replace the history at the beginning of a run. Add
+//!   them before [`FileCheckpoints`], which counts the messages of the new history.
+//! * [`ClearToolResults`], [`inject_context`] and [`BackgroundTasksHook`] change the request before
+//!   any hook wraps the call, and [`PermissionHook`] and [`UsageLogger`] wrap no calls: their place
+//!   among the hooks above does not matter.
 //!
 //! # Prompt caching
 //!

@@ -1,5 +1,6 @@
 //! [`ResultMover`], which moves long results of tools into files.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -192,8 +193,11 @@ impl ResultMover {
             *last_sweep = Some(Instant::now());
         }
 
-        let removal = evicted_files::remove_older(&*self.backend, folder, limit);
-        // What this search does not reach in its time is left to the next one.
+        // Folders and young results stay. If each search began with the same ones, it could end
+        // before it reaches others.
+        let first = RandomState::new().hash_one(()) as usize;
+        let removal = evicted_files::remove_older(&*self.backend, folder, limit, first);
+        // What this search does not reach in its time is left to later ones, which begin elsewhere.
         if let Ok(Err(error)) = timeout(SWEEP_LIMIT, removal).await {
             cx.warn(format!("filesystem: old results were not removed: {error}"));
         }

@@ -50,7 +50,7 @@ impl ModelCheck {
         let history = messages.as_slice();
         self.rewind(shared_prefix(&self.seen, history));
         for (index, message) in history.iter().enumerate().skip(self.seen.len()) {
-            if let Err(error) = self.state.step(index, message) {
+            if let Err(error) = self.state.add(index, message) {
                 *self = Self::default();
                 return Err(error);
             }
@@ -77,7 +77,7 @@ impl ModelCheck {
     fn check_once(messages: &Messages) -> Result<CheckState, ValidationError> {
         let mut state = CheckState::default();
         for (index, message) in messages.iter().enumerate() {
-            state.step(index, message)?;
+            state.add(index, message)?;
         }
         state.end().map(|()| state)
     }
@@ -138,8 +138,8 @@ struct Turn {
     places: IdMap<usize>,
     /// The number of leading calls that all have a result.
     first_open: usize,
-    /// The number of calls up to the last call that has a result.
-    end_answered: usize,
+    /// The number of calls up to the last one with a result.
+    end_with_result: usize,
 }
 
 impl Turn {
@@ -158,11 +158,12 @@ impl Turn {
 }
 
 impl CheckState {
-    fn step(&mut self, index: usize, message: &Message) -> Result<(), ValidationError> {
+    /// Adds the next message, which has the index `index`.
+    fn add(&mut self, index: usize, message: &Message) -> Result<(), ValidationError> {
         let reject = |problem| Err(ValidationError::at(index, problem));
         let role = message.role();
         if role != Role::Tool {
-            self.all_answered()?;
+            self.check_results()?;
             if !self.turn.calls.is_empty() {
                 self.turn = Turn::default();
             }
@@ -180,7 +181,7 @@ impl CheckState {
         }
 
         match message {
-            Message::Tool(result) => self.answer(index, &result.tool_call_id)?,
+            Message::Tool(result) => self.add_result(index, &result.tool_call_id)?,
             Message::System(_) => {}
             Message::User(_) | Message::Assistant(_) => {
                 if !self.has_begun && role != Role::User {
@@ -208,32 +209,34 @@ impl CheckState {
         Ok(())
     }
 
-    fn answer(&mut self, index: usize, id: &Arc<str>) -> Result<(), ValidationError> {
+    /// Adds a result of the call with this id.
+    fn add_result(&mut self, index: usize, id: &Arc<str>) -> Result<(), ValidationError> {
         let turn = &mut self.turn;
         let Some(place) = turn.place(id) else {
             let problem = Problem::UnknownCall(id.clone());
             return Err(ValidationError::at(index, problem));
         };
 
-        let (_, is_answered) = &mut turn.calls[place];
-        if std::mem::replace(is_answered, true) {
+        let (_, has_result) = &mut turn.calls[place];
+        if std::mem::replace(has_result, true) {
             let problem = Problem::AnsweredTwice(id.clone());
             return Err(ValidationError::at(index, problem));
         }
 
-        if place < turn.end_answered {
+        if place < turn.end_with_result {
             self.unordered.get_or_insert(index);
         }
 
-        turn.end_answered = turn.end_answered.max(place + 1);
+        turn.end_with_result = turn.end_with_result.max(place + 1);
         let remaining_calls = turn.calls[turn.first_open..].iter();
         turn.first_open += remaining_calls
-            .take_while(|(_, is_answered)| *is_answered)
+            .take_while(|(_, has_result)| *has_result)
             .count();
         Ok(())
     }
 
-    fn all_answered(&self) -> Result<(), ValidationError> {
+    /// Returns an error if a call of the turn has no result.
+    fn check_results(&self) -> Result<(), ValidationError> {
         match self.turn.calls.get(self.turn.first_open) {
             None => Ok(()),
             Some((id, _)) => {
@@ -247,7 +250,7 @@ impl CheckState {
 
     fn end(&self) -> Result<(), ValidationError> {
         match (self.has_begun, self.last_role) {
-            (true, _) => self.all_answered(),
+            (true, _) => self.check_results(),
             (false, Some(_)) => Err(ValidationError::new(Problem::NoConversation)),
             (false, None) => Err(ValidationError::new(Problem::NoMessages)),
         }

@@ -21,8 +21,8 @@ use crate::error::{Error, ErrorKind};
 impl Messages {
     /// Reads a history from a JSON array.
     ///
-    /// The same as `serde_json::from_slice`, with an error of this crate whose text is free of
-    /// line and column where it names the message.
+    /// Like `serde_json::from_slice`, but with an error of this crate. For an error in a message,
+    /// its text names the message instead of a line and a column.
     ///
     /// # Errors
     ///

@@ -97,7 +97,8 @@ impl Catalog {
 
     /// Returns all models of this catalog, sorted by id. The id of a table's model is
     /// `provider:model`; an inserted model has its id in lower case. If several tables contain a
-    /// model, the entry of the table that takes precedence is returned.
+    /// model, the entry of the table that takes precedence is returned. A model of a table has the
+    /// profile that was inserted for it, as [`lookup`](Self::lookup) returns it.
     pub fn models(&self) -> Vec<ModelCard> {
         let mut profiles = BTreeMap::new();
         for table in &self.tables {
@@ -105,7 +106,11 @@ impl Catalog {
         }
 
         for (id, profile) in &mut profiles {
-            profile.lifecycle = self.ending(id).map(|ending| ending.lifecycle);
+            let name = ModelName::new(id).provider_and_id().map(|(_, name)| name);
+            match name.and_then(|name| self.inserted.get(name)) {
+                Some(inserted) => *profile = *inserted,
+                None => profile.lifecycle = self.ending(id).map(|ending| ending.lifecycle),
+            }
         }
 
         profiles.extend(self.inserted.iter().map(|(id, one)| (id.clone(), *one)));
@@ -116,7 +121,8 @@ impl Catalog {
     }
 
     /// Adds one model, by its whole id or by the part after the provider's name, and replaces an
-    /// earlier entry.
+    /// earlier entry. [`lookup`](Self::lookup) finds it by exactly this id, except for case and a
+    /// provider's name in front: an id with a date is another model.
     pub fn insert(&mut self, id: impl AsRef<str>, profile: ModelProfile) {
         self.inserted.insert(id.as_ref().to_lowercase(), profile);
     }

@@ -15,8 +15,9 @@ const MAX_NAME: usize = 1_024;
 ///
 /// A response that exceeds one of these limits ends with [`ErrorKind::ResponseTooLarge`], which is
 /// not retried. Its text up to the limit stays in the history, marked as aborted like the
-/// response of an interrupted run. Its calls are dropped, and none of them runs. The next run of
-/// the session continues after this text.
+/// response of an interrupted run, unless
+/// [`AgentBuilder::keep_interrupted`](crate::AgentBuilder::keep_interrupted) is off. Its calls are
+/// dropped, and none of them runs. The next run of the session continues after this text.
 ///
 /// The ids and names in a response, of its calls and of the response itself, have 1,024 bytes at
 /// most; a longer id or name ends the response in the same way. That limit cannot be changed.

@@ -51,7 +51,7 @@ pub enum ApiStreamEvent {
         /// The added piece.
         delta: BlockDelta,
     },
-    /// A block is complete.
+    /// A block has ended.
     ContentBlockStop {
         /// The index of the block in the response.
         index: u32,
@@ -103,7 +103,8 @@ pub enum BlockStart {
 pub enum BlockDelta {
     /// Text.
     Text(String),
-    /// A piece of the arguments' JSON.
+    /// A piece of the arguments' JSON. The loop emits no pieces that arrive after the next block
+    /// has begun.
     InputJson(String),
     /// Reasoning.
     Thinking(String),

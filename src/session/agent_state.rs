@@ -81,7 +81,7 @@ pub struct AgentState {
     /// The task list.
     #[serde(default = "no_todos", skip_serializing_if = "is_empty_list")]
     pub todos: Arc<Vec<Todo>>,
-    /// The files that the agent wrote: paths with their contents.
+    /// The files that the tools for files wrote: paths with their contents.
     #[serde(default = "no_files", skip_serializing_if = "is_empty_map")]
     pub files: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// The summary that replaces the history's beginning in requests.

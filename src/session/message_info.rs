@@ -17,14 +17,14 @@ use crate::util::lenient::or_default;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MessageInfo {
-    /// The `uuid` under which the run showed the response. If several responses were joined, it is
+    /// The `uuid` under which the run emitted the response. If several responses were joined, it is
     /// the `uuid` of the last one.
     #[serde(default)]
     pub uuid: Uuid,
     /// The provider's id of the response; may be empty.
     #[serde(default = "empty", skip_serializing_if = "str::is_empty")]
     pub id: Arc<str>,
-    /// The model that answered; may be empty.
+    /// The model that responded; may be empty.
     #[serde(default = "empty", skip_serializing_if = "str::is_empty")]
     pub model: Arc<str>,
     /// The tokens of the call that gave the response; of a response in parts, of all their calls.
@@ -121,13 +121,13 @@ impl Infos {
         }
     }
 
-    /// Drops the metadata of other messages than the first `kept`, which are unchanged.
-    pub(crate) fn keep(&mut self, kept: usize) {
+    /// Keeps the metadata of the first `len` messages and drops all other.
+    pub(crate) fn keep(&mut self, len: usize) {
         let last = self.iter().next_back();
-        if last.is_some_and(|(message, _)| message >= kept)
+        if last.is_some_and(|(message, _)| message >= len)
             && let Some(infos) = &mut self.0
         {
-            Arc::make_mut(infos).split_off(&kept);
+            Arc::make_mut(infos).split_off(&len);
         }
     }
 

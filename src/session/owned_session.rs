@@ -12,8 +12,8 @@ use super::record::Record;
 use super::session_store::SessionStore;
 use super::stored::StoredSession;
 
-/// A stored session outside of its runs. With an owner, the session of another user does not
-/// exist.
+/// A stored session outside of its runs. With an owner, the session of another user is treated as
+/// missing.
 pub(crate) struct OwnedSession<'a> {
     pub(crate) store: &'a dyn SessionStore,
     pub(crate) id: &'a Arc<str>,

@@ -63,7 +63,8 @@ pub trait ToolSource: Send + Sync + 'static {
 
     /// Returns a number that changes whenever the tools change: they are read again only if it
     /// differs from the last one. It is called before each turn and must be quick. Defaults to
-    /// `None`: the tools are read before each turn.
+    /// `None`: the tools are read before each turn. A panic counts as an error of
+    /// [`tools`](Self::tools).
     fn version(&self) -> Option<u64> {
         None
     }

@@ -14,6 +14,8 @@ const TIME_LIMIT: Duration = Duration::from_millis(500);
 const MAX_BYTES: usize = 1024 * 1024;
 /// The maximum number of lines compared.
 const MAX_LINES: usize = 20_000;
+/// The number of bytes that are compared at a time.
+const PIECE: usize = 4096;
 
 /// Returns the unified diff of a file, or only a note if the change spans too much.
 pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
@@ -114,8 +116,6 @@ fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     let remaining = a.iter().rev().zip(b.iter().rev());
     equal_len + remaining.take_while(|(a, b)| a == b).count()
 }
-
-const PIECE: usize = 4096;
 
 fn is_large(text: &[u8]) -> bool {
     text.len() > MAX_BYTES || count_lines(text) > MAX_LINES

@@ -47,7 +47,7 @@ pub(super) async fn list_json(
     Ok(output.with_details(details))
 }
 
-/// Lists a folder as lines of `DIR: name` and `FILE: name`, with unusual names quoted.
+/// Lists a folder as lines of `DIR:  name` and `FILE: name`, with unusual names quoted.
 pub(super) async fn list_text(
     backend: Arc<dyn Backend>,
     args: Args,

@@ -97,6 +97,6 @@ fn question_of(args: &Value) -> String {
 }
 
 fn unanswered() -> ToolError {
-    let text = "the user could not be asked; decide yourself, or report what you need to know";
+    let text = "the question was not answered; decide yourself, or report what you need to know";
     ToolError::new(text)
 }

@@ -35,7 +35,7 @@ pub fn append_file(backend: impl Backend) -> FuncTool {
         .accesses(writes)
 }
 
-/// Creates the tool `list_dir`, which lists a folder as lines of `DIR: name` and `FILE: name`.
+/// Creates the tool `list_dir`, which lists a folder as lines of `DIR:  name` and `FILE: name`.
 pub fn list_dir(backend: impl Backend) -> FuncTool {
     let description = "Lists a folder, one entry a line.";
     let body = with_backend(backend, files::list_text);

@@ -146,6 +146,28 @@ fn models_of_a_merged_catalog_are_those_that_take_precedence() {
 }
 
 #[test]
+fn models_of_a_table_have_the_profile_that_was_inserted_for_them() {
+    let mut catalog = Catalog::builtin().clone();
+    let bare = ModelProfile::default().with_context_window(1_000);
+    let whole = ModelProfile::default().with_context_window(2_000);
+    catalog.insert("Claude-Sonnet-5", bare);
+    catalog.insert("claude-opus-4-5", bare);
+    catalog.insert("anthropic:claude-opus-4-5", whole);
+    let models = catalog.models();
+    for (id, profile) in [
+        ("anthropic:claude-sonnet-5", bare),
+        ("anthropic:claude-opus-4-5", whole),
+    ] {
+        let card = models.iter().find(|card| &*card.id == id).expect(id);
+        assert_eq!(card.profile, profile, "{id}");
+        assert_eq!(catalog.lookup(id), Some(profile));
+    }
+
+    let dated = catalog.lookup("claude-sonnet-5-20250929").expect("a model");
+    assert_eq!(dated.context_window, 1_000_000);
+}
+
+#[test]
 fn table_in_a_file_is_read_and_merged() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("models.json");

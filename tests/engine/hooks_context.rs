@@ -10,8 +10,8 @@ use agentcore::model::{ModelProfile, Prices};
 use agentcore::session::{Damage, DamageKind, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    AgentState, Content, ErrorKind, FuncTool, Hook, Messages, Model, ModelRequest, Part, Result,
-    RunContext, SessionStore, ThreadStore, ToolCall, Usage, async_trait,
+    AgentState, Content, Error, ErrorKind, FuncTool, Hook, Messages, Model, ModelRequest, Part,
+    Result, RunContext, SessionStore, ThreadStore, ToolCall, Usage, async_trait, hook,
 };
 use serde_json::json;
 use tracing::field::{Field, Visit};
@@ -234,6 +234,44 @@ async fn compaction_within_a_run_uses_reported_usage_and_keeps_the_history() {
         "In short."
     );
     assert_eq!(output.messages.get(0).unwrap().text(), "Go");
+}
+
+#[tokio::test]
+async fn compaction_of_a_request_that_fails_is_used_when_the_request_is_repeated() {
+    let log = Log::default();
+    let fold = {
+        let log = log.clone();
+        move |_cx: RunContext, messages: Messages| {
+            log.add(roles(&messages));
+            let mut short = Messages::new().human("In short.");
+            short.extend(messages.to_vec().split_off(messages.len() - 2));
+            futures::future::ready(Ok(short))
+        }
+    };
+    let repeating = hook::wrap_model_call("repeat", |request: ModelRequest, next| async move {
+        match next.run(request.clone()).await {
+            Ok(response) => Ok(response),
+            Err(_) => next.run(request).await,
+        }
+    });
+
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "a"}))
+        .with_usage(Usage::new(100, 5))
+        .fail(Error::new(ErrorKind::InvalidRequest, "not today"))
+        .say("done");
+    let agent = agent(model.clone())
+        .tool(echo())
+        .hook(repeating)
+        .hook(CompactionHook::new(100, fold))
+        .build()
+        .unwrap();
+    assert_eq!(agent.run("Go").await.unwrap().text, "done");
+    assert_eq!(log.take(), ["user assistant tool"]);
+    let requests = model.requests();
+    let last_request = requests.last().unwrap();
+    assert_eq!(last_request.messages.get(0).unwrap().text(), "In short.");
+    assert_eq!(roles(&last_request.messages), "user assistant tool");
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ async fn answer_is_the_result_of_the_call() {
 async fn question_without_an_answer_is_an_error_for_the_model() {
     for tool in ["request_user_input", "request_user_approval"] {
         let output = asking(tool).build().unwrap().run("Go").await.unwrap();
-        let expected = "Error: the user could not be asked; decide yourself, or report what you \
+        let expected = "Error: the question was not answered; decide yourself, or report what you \
                         need to know";
         assert_eq!(texts(&output.messages), [expected]);
     }

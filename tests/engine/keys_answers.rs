@@ -273,6 +273,28 @@ async fn arguments_held_back_without_end_are_too_large() {
 }
 
 #[tokio::test]
+async fn text_that_starts_like_a_key_before_a_call_leaves_its_arguments_whole() {
+    let _known = Secret::new("k-ahead-0123456789");
+    let raw = r#"{"a":"\u0041"}"#;
+    let events = vec![
+        text("It begins with k-ahead-0"),
+        ModelEvent::ToolCallStart {
+            index: 0,
+            id: "c1".into(),
+            name: "tool".into(),
+        },
+        ModelEvent::ToolCallDelta {
+            index: 0,
+            json: raw.to_owned(),
+        },
+        ModelEvent::ToolCall(ToolCall::from_raw("c1", "tool", raw)),
+    ];
+    let model = ScriptedModel::new().step(events).say("ok");
+    let seen = run(model, &Log::default()).await;
+    assert_eq!(seen.shown, format!("It begins with {raw}k-ahead-0ok"));
+}
+
+#[tokio::test]
 async fn key_in_unparsable_arguments_is_not_stored() {
     let key = "k-torn-0123456789";
     let _known = Secret::new(key);

@@ -1,4 +1,4 @@
-//! Sources of tools that do not answer.
+//! Sources of tools that do not answer, or panic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,6 +43,27 @@ impl ToolSource for Slow {
     }
 }
 
+/// Offers `echo`, and has no version after the first one.
+#[derive(Default)]
+struct WithoutVersion(AtomicUsize);
+
+#[async_trait]
+impl ToolSource for WithoutVersion {
+    fn name(&self) -> &str {
+        "shelf"
+    }
+
+    async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>> {
+        Ok(vec![Arc::new(echo())])
+    }
+
+    fn version(&self) -> Option<u64> {
+        let count = self.0.fetch_add(1, Ordering::Relaxed);
+        assert!(count == 0, "no version");
+        Some(1)
+    }
+}
+
 /// Watches a run that must end within an hour.
 async fn watch_an_hour(run: agentcore::Run) -> (Vec<SdkMessage>, RunOutput) {
     let hour = Duration::from_secs(3_600);
@@ -73,6 +94,21 @@ async fn hanging_tool_source_keeps_its_earlier_tools() {
     let expected =
         "tool source `shelf` failed, its earlier tools stay: it did not answer within 30s";
     assert_eq!(warnings(&messages), [expected; 2]);
+}
+
+#[tokio::test]
+async fn tool_source_whose_version_panics_keeps_its_earlier_tools() {
+    let model = ScriptedModel::new().say("done");
+    let script = model.clone();
+    let agent = agent(model)
+        .tool_source(WithoutVersion::default())
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "done");
+    assert_eq!(&*script.requests()[0].tools[0].name, "echo");
+    let expected = "tool source `shelf` failed, its earlier tools stay: it panicked: no version";
+    assert_eq!(warnings(&messages), [expected]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -95,6 +95,21 @@ fn sessions_are_stored_in_the_state_directory_by_default() {
     assert_eq!(code, Some(2));
 }
 
+#[test]
+fn title_that_changes_the_direction_of_text_is_listed_escaped() {
+    let workshop = talk();
+    let store = workshop.beside("store");
+    let mut command = workshop.without_prompt(&["--store", &store, "--session", "s"]);
+    command.arg("Go \u{202e}og\u{1b}[2J");
+    succeed(command);
+    let output = agent(&["--list-sessions", "--store", &store]).output();
+    let lines = text(&output.unwrap().stdout);
+    assert!(
+        lines.starts_with("s  Go \\u{202e}og\\u{1b}[2J\n"),
+        "{lines:?}"
+    );
+}
+
 /// Two stores may have sessions of the same name.
 #[test]
 fn checkpoints_belong_to_one_store() {

@@ -145,6 +145,18 @@ async fn guidelines_name_the_configured_edit_tool() {
 }
 
 #[tokio::test]
+async fn guidelines_name_the_configured_files() {
+    let backend = with(&[("notes/team.md", b"x")]).await;
+    let hook = MemoryHook::new(backend).paths(["notes/team.md"]);
+    let (one_file, _) = prompt(hook.clone()).await;
+    assert!(one_file.contains(" by using edit_file on /workspace/notes/team.md\n"));
+
+    let (two_files, _) = prompt(hook.paths(["notes/team.md", "/workspace/own.md"])).await;
+    let names = "/workspace/notes/team.md or /workspace/own.md";
+    assert!(two_files.contains(&format!(" by using edit_file on {names}\n")));
+}
+
+#[tokio::test]
 async fn two_memory_hooks_add_two_sections_in_order() {
     let model = ScriptedModel::new().say("done");
     let own = MemoryHook::new(with(&[("AGENTS.md", b"of the user")]).await).named("user");

@@ -58,7 +58,7 @@ impl Inner {
         let mut slot = lock(&shared);
         let index = match &mut *slot {
             Some(index) => index,
-            slot => slot.insert(self.storage.open(session, self.root.clone())?),
+            slot => slot.insert(self.storage.build_index(session, self.root.clone())?),
         };
         let result = work(self, index);
         self.note_size(session, index.memory());

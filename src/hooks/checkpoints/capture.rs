@@ -76,7 +76,7 @@ impl FileCheckpoints {
         let session = Arc::<str>::from(session);
         blocking(move || {
             inner.with_cached_index(&session, |inner, index| {
-                inner.storage.read(&session, index)?;
+                inner.storage.update(&session, index)?;
                 work(inner, index)
             })
         })
@@ -197,7 +197,7 @@ impl FileCheckpoints {
         let message = change.position.message;
         let (origin, after) = (change.origin, change.after);
         blocking(move || {
-            inner.with_cached_index(&id, |inner, index| match inner.storage.read(&id, index) {
+            inner.with_cached_index(&id, |inner, index| match inner.storage.update(&id, index) {
                 // The next record moves the damaged file away and must not depend on it.
                 Err(error) if error.kind() == ErrorKind::Corrupt => Ok(IndexedFile::default()),
                 Err(error) => Err(error),
@@ -238,7 +238,7 @@ impl FileCheckpoints {
         let limits = self.limits;
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
-                inner.storage.read(&id, index)?;
+                inner.storage.update(&id, index)?;
                 let damage = index.damage.clone();
                 let unchanged_count = index.unchanged_prefix(&messages);
                 if unchanged_count.is_none() && !index.is_rewound() {
@@ -303,7 +303,7 @@ impl FileCheckpoints {
 
         let inner = self.inner.clone();
         let (size, limits) = (metadata.size, self.limits);
-        let refusal = blocking(move || inner.storage.refuse(session_bytes, size, &limits));
+        let refusal = blocking(move || inner.storage.refusal(session_bytes, size, &limits));
         if let Some(refusal) = refusal.await?.filter(|_| size > 0) {
             return reject(refusal);
         }

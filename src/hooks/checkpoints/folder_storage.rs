@@ -33,7 +33,7 @@ impl FolderStorage {
     }
 
     /// Updates the index, and its damage.
-    pub(super) fn read(&self, session: &str, index: &mut SessionIndex) -> Result<()> {
+    pub(super) fn update(&self, session: &str, index: &mut SessionIndex) -> Result<()> {
         let previous_damage = index.damage.take();
         match self.folder.read(session, index)? {
             None => Ok(()),
@@ -51,7 +51,7 @@ impl FolderStorage {
     }
 
     /// Returns the reason why content of `len` bytes cannot be added, or `None` if it can.
-    pub(super) fn refuse(&self, len: u64, limits: &Limits) -> Result<Option<String>> {
+    pub(super) fn refusal(&self, len: u64, limits: &Limits) -> Result<Option<String>> {
         let has_room = self
             .total
             .has_room(len, limits.total, || self.folder.size())?;

@@ -41,7 +41,7 @@ impl MemoryStorage {
     }
 
     /// Returns the reason why content of `len` bytes cannot be added, or `None` if it can.
-    pub(super) fn refuse(&self, len: u64) -> Option<String> {
+    pub(super) fn refusal(&self, len: u64) -> Option<String> {
         refuse_content(memory_of(&lock(&self.0)), len)
     }
 

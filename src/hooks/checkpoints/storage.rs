@@ -42,17 +42,17 @@ impl Storage {
     ///
     /// Returns [`ErrorKind::Corrupt`] if the records are damaged, and [`ErrorKind::VersionTooNew`]
     /// if a newer version of this crate wrote them.
-    pub(super) fn read(&self, session: &str, index: &mut SessionIndex) -> Result<()> {
+    pub(super) fn update(&self, session: &str, index: &mut SessionIndex) -> Result<()> {
         match self {
             Self::Memory(_) => Ok(()),
             #[cfg(unix)]
-            Self::Folder(storage) => storage.read(session, index),
+            Self::Folder(storage) => storage.update(session, index),
         }
     }
 
     /// Returns the reason why content of `len` bytes cannot be added to the `session_bytes` of a
     /// session, or `None` if it can. Another capture may take the room before this one is written.
-    pub(super) fn refuse(
+    pub(super) fn refusal(
         &self,
         session_bytes: u64,
         len: u64,
@@ -63,9 +63,9 @@ impl Storage {
             return Ok(refusal);
         }
         match self {
-            Self::Memory(storage) => Ok(storage.refuse(len)),
+            Self::Memory(storage) => Ok(storage.refusal(len)),
             #[cfg(unix)]
-            Self::Folder(storage) => storage.refuse(len, limits),
+            Self::Folder(storage) => storage.refusal(len, limits),
         }
     }
 
@@ -132,7 +132,7 @@ impl Storage {
     }
 
     /// Builds an index from the readable records.
-    pub(super) fn open(&self, session: &str, workspace: Arc<str>) -> Result<SessionIndex> {
+    pub(super) fn build_index(&self, session: &str, workspace: Arc<str>) -> Result<SessionIndex> {
         let mut index = SessionIndex::new(workspace);
         match self {
             Self::Memory(storage) => storage.load(session, &mut index)?,

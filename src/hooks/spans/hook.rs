@@ -36,11 +36,14 @@ const MARGIN: usize = 4 * 1024;
 ///
 /// | span | attributes |
 /// |---|---|
-/// | `llm.call` | `agent session_id run_id model turn message_count`, then `content_length tool_calls_count content_preview tool_call_names stop_reason response_id response_model` and the tokens |
+/// | `llm.call` | `agent session_id run_id model turn message_count`, `max_tokens temperature` if they are set, then `content_length tool_calls_count content_preview tool_call_names stop_reason response_id response_model` and those that are not 0 of `input_tokens output_tokens cache_read_tokens cache_write_tokens reasoning_tokens` |
 /// | `tool.call` | `agent session_id run_id tool_name tool_call_id tool_args`, then `output_length output_preview` |
 /// | both | `error error_type` of a failed call |
+/// | `agent.run` ([`with_run_span`](Self::with_run_span)) | `agent session_id run_id`, then `turns input_tokens output_tokens` |
 ///
 /// Lengths are in characters. A preview is the first 500 of them, `tool_args` the first 16,384.
+/// `input_tokens` are those of the whole prompt with cached tokens, as the conventions of
+/// OpenTelemetry define them, unlike [`Usage::input_tokens`](crate::Usage::input_tokens).
 ///
 /// Each call also has a `tracing` span of the level `INFO` and the target `agentcore::trace`, with
 /// the attributes of the OpenTelemetry conventions for generative AI (`gen_ai.operation.name`,
@@ -50,7 +53,8 @@ const MARGIN: usize = 4 * 1024;
 ///
 /// The spans of a child run are inside the span of the tool call that runs the child. Without a
 /// recorder and without a subscriber, the hook does nothing. Add it first: as the outermost hook,
-/// it records the calls with the changes of all other hooks.
+/// it records responses and results with the changes of all other hooks, but requests and arguments
+/// as they are before the hooks inside wrap the call.
 ///
 /// ```
 /// use agentcore::hooks::TracingHook;

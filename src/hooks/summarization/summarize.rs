@@ -39,7 +39,7 @@ impl Summarizer<'_> {
     ///
     /// # Errors
     ///
-    /// Returns the summarizer's error, an error if it times out or answers with no text, and
+    /// Returns the summarizer's error, an error if it times out or returns no text, and
     /// [`ErrorKind::Config`] if its window is so small that it would be called more than 512 times.
     pub(crate) async fn summarize(
         &self,

@@ -180,6 +180,7 @@ where
     }
     let parameters = json!({"type": "object", "properties": properties, "required": required});
     FuncTool::new(name, description, parameters, run)
+        // It changes nothing but tasks of this run, whose calls have their own permissions.
         .side_effect(SideEffect::ReadOnly)
         .starting_agents()
 }
