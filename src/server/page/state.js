@@ -2,7 +2,7 @@
 // not use the DOM: a view sets `view` on the parts that it shows, and is updated once per frame.
 
 /**
- * @typedef {{kind: "user", text: string, isQueued?: boolean}} UserItem
+ * @typedef {{kind: "user", text: string, uuid?: string, isQueued?: boolean, isExpected?: boolean}} UserItem
  * @typedef {{kind: "answer", uuid: string, blocks: object[], isDone: boolean}} AnswerItem
  * @typedef {{kind: "note", tone: string, text: string}} NoteItem
  * @typedef {{kind: "end", tone: string, title: string, text?: string, runId?: string, retry?: boolean}} EndItem
@@ -68,6 +68,8 @@ class Thread {
     });
     for (const call of this.calls.values()) if (!isOver(call)) call.state = state.running ? "running" : "stopped";
     const { items } = this.root;
+    // The log of the run has the messages to it again.
+    for (const item of items) if (item.kind === "user") item.isExpected = state.running;
     const input = state.inputs?.at(-1);
     this.lastInput = input && { id: input.id, text: items.findLast((item) => item.kind === "user")?.text ?? "" };
     if (!state.running && items.length && (state.interrupted || items.at(-1).isAborted)) {
@@ -135,7 +137,7 @@ class Thread {
     if (call.state !== "denied") call.state = isError ? "failed" : "ok";
     call.result = text;
     call.details = details ?? call.details;
-    this.#closeQuestions(id);
+    this.#closeQuestionsOf(id);
     this.#touch(call);
   }
 
@@ -225,12 +227,12 @@ class Thread {
         break;
       case "permission_denied":
         Object.assign(this.#call(message.tool_use_id, message.tool_name), { state: "denied", reason: message.decision_reason ?? message.message });
-        this.#closeQuestions(message.tool_use_id);
+        this.#closeQuestionsOf(message.tool_use_id);
         break;
       case "state_changed":
         this.todos = message.todos ?? this.todos;
         for (const path of message.files ?? []) this.files.set(path, null);
-        this.onChange("panel");
+        this.onChange("panel", message.files);
         break;
       case "task_started":
       case "task_progress":
@@ -306,12 +308,14 @@ class Thread {
     }
     if (results.length) return;
     const text = textOf(blocks);
+    const { uuid } = message;
+    const { items } = this.#list(parent);
+    if (uuid && items.some((item) => item.uuid === uuid)) return;
     // It was sent here, or was loaded from the store and is in the log of the run again.
-    const known = this.#list(parent).items.findLast((item) => item.kind === "user" && item.text === text);
-    if (known) {
-      known.isQueued = false;
-      this.#touch(known);
-    } else this.#add(parent, { kind: "user", text });
+    const isSame = (item) => item.kind === "user" && item.text === text;
+    const known = items.find((item) => item.isQueued && isSame(item)) ?? items.find((item) => item.isExpected && isSame(item));
+    const item = known ?? this.#add(parent, { kind: "user", text });
+    this.#touch(Object.assign(item, { uuid, isQueued: false, isExpected: false }));
   }
 
   #progress(message) {
@@ -323,7 +327,7 @@ class Thread {
     else if (isEnd) {
       this.#finish(id, name, textOf(data.output), data.is_error);
     } else if (data !== undefined && data !== null) call.progress = (call.progress ? `${call.progress.slice(-20_000)}\n` : "") + progressText(data);
-    if (isStart) this.#closeQuestions(id);
+    if (isStart) this.#closeQuestionsOf(id);
     if (!message.parent_tool_use_id) this.#setActivity(isEnd ? "Thinking" : `Running ${call.name}`);
   }
 
@@ -347,7 +351,12 @@ class Thread {
     this.onChange("questions");
   }
 
-  #closeQuestions(callId) {
+  /** Closes all questions: nothing waits for their answers any more. */
+  closeQuestions() {
+    for (const id of [...this.questions.keys()]) this.closeQuestion(id);
+  }
+
+  #closeQuestionsOf(callId) {
     for (const question of this.questions.values()) if (question.callId === callId) this.closeQuestion(question.id);
   }
 
@@ -355,9 +364,9 @@ class Thread {
     this.lastRunId = this.run?.id ?? this.lastRunId;
     this.cost = Object.values(result.modelUsage ?? {}).some((usage) => usage.costBasis === "unknown") ? null : result.total_cost_usd;
     const reason = result.terminal_reason ?? "";
-    const isParked = reason === "tool_deferred";
+    const isPending = reason === "tool_deferred";
     for (const call of this.calls.values()) {
-      if (!isOver(call) && !(isParked && call.state === "waiting")) {
+      if (!isOver(call) && !(isPending && call.state === "waiting")) {
         call.state = "stopped";
         this.#touch(call);
       }
@@ -369,7 +378,7 @@ class Thread {
     else if (result.subtype !== "success") Object.assign(end, { tone: "bad", title: "The run failed.", text: (result.errors ?? []).join("\n") || reason, retry: true });
     else if (result.stop_reason === "max_tokens") Object.assign(end, { tone: "warn", title: "The answer reached its greatest length." });
     this.questions.clear();
-    if (!isParked) this.addEnd(end);
+    if (!isPending) this.addEnd(end);
     this.finishRun();
   }
 
@@ -386,7 +395,10 @@ class Thread {
       this.#touch(item);
       this.#open.delete(parent);
     }
-    for (const item of this.root.items.filter((item) => item.isQueued)) this.#touch(Object.assign(item, { isQueued: false, isLate: true }));
+    for (const item of this.root.items) {
+      item.isExpected = false;
+      if (item.isQueued) this.#touch(Object.assign(item, { isQueued: false, isLate: true }));
+    }
     this.run = null;
     this.activity = null;
     this.onChange("run");
@@ -423,7 +435,7 @@ class Thread {
 }
 
 /**
- * A question as the page has it: of a `permission_request`, or of a call that waits in the store.
+ * A question as the page has it: of a `permission_request`, or of a pending call.
  * The answers to pick from are those of the request, else those of the only question that the
  * arguments have.
  */
@@ -432,7 +444,7 @@ function questionOf(request, call) {
   const { questions } = call.args ?? {};
   const only = expectsText && questions?.length === 1 && questions[0];
   const { options: choices = [], multiple, multiSelect, header } = request.choices ?? (only || {});
-  return { id, callId: call.id, tool: call.name, args: call.args, text, expectsText, hash, expires, isParked: Boolean(hash), choices, header,
+  return { id, callId: call.id, tool: call.name, args: call.args, text, expectsText, hash, expires, isPending: Boolean(hash), choices, header,
     isMultiple: multiple ?? multiSelect };
 }
 
