@@ -3,10 +3,10 @@
 
 /**
  * @typedef {{kind: "user", text: string, uuid?: string, isQueued?: boolean, isExpected?: boolean}} UserItem
- * @typedef {{kind: "answer", uuid: string, blocks: object[], isDone: boolean}} AnswerItem
+ * @typedef {{kind: "response", uuid: string, blocks: object[], isDone: boolean}} ResponseItem
  * @typedef {{kind: "note", tone: string, text: string}} NoteItem
  * @typedef {{kind: "end", tone: string, title: string, text?: string, runId?: string, retry?: boolean}} EndItem
- * @typedef {{items: (UserItem | AnswerItem | NoteItem | EndItem)[], view?: object}} List
+ * @typedef {{items: (UserItem | ResponseItem | NoteItem | EndItem)[], view?: object}} List
  */
 
 /** The texts for the ends of a run that a person should know the reason of. */
@@ -40,8 +40,8 @@ class Thread {
   lastInput = null;
   activity = null;
 
-  #answers = new Map();
-  /** The answers that are being written, by the call in which they are. */
+  #responses = new Map();
+  /** The responses that are being written, by the call in which they are. */
   #open = new Map();
   #dirty = new Set();
   #frame = 0;
@@ -55,16 +55,16 @@ class Thread {
   load(state) {
     this.root.items = [];
     this.calls.clear();
-    this.#answers.clear();
+    this.#responses.clear();
     this.#open.clear();
     this.questions.clear();
     this.tokens = { in: 0, out: 0 };
     const messages = state.messages ?? [];
     messages.forEach((message, index) => {
       this.#loadMessage(message, state.infos?.[index]);
-      const answer = this.root.items.at(-1);
+      const response = this.root.items.at(-1);
       const isLast = !state.running && index === messages.length - 1;
-      if (message.role === "assistant" && !answer.isAborted && (isLast || messages[index + 1]?.role === "user")) this.addEnd({ tone: "ok", title: "", answer });
+      if (message.role === "assistant" && !response.isAborted && (isLast || messages[index + 1]?.role === "user")) this.addEnd({ tone: "ok", title: "", response });
     });
     for (const call of this.calls.values()) if (!isOver(call)) call.state = state.running ? "running" : "stopped";
     const { items } = this.root;
@@ -98,8 +98,8 @@ class Thread {
     if (role !== "assistant") return;
     const blocks = parts.map((part) => this.#block(part, "running")).filter(Boolean);
     for (const call of message.tool_calls ?? []) blocks.push({ type: "tool", call: this.#call(call.id, call.name, call.args, "running") });
-    const item = { kind: "answer", uuid: info?.uuid ?? "", blocks, isDone: true, isAborted: info?.aborted };
-    if (item.uuid) this.#answers.set(item.uuid, [this.root, item]);
+    const item = { kind: "response", uuid: info?.uuid ?? "", blocks, isDone: true, isAborted: info?.aborted };
+    if (item.uuid) this.#responses.set(item.uuid, [this.root, item]);
     if (info?.usage) this.#count(info.usage);
     this.root.items.push(item);
   }
@@ -167,7 +167,7 @@ class Thread {
         this.#streamEvent(message.event, parent);
         break;
       case "assistant":
-        this.#answer(message, parent);
+        this.#addResponse(message, parent);
         break;
       case "user":
         this.#user(message, parent);
@@ -210,7 +210,7 @@ class Thread {
         break;
       case "stream_restart":
         this.#open.delete(parent);
-        this.removeItems((item) => item.kind === "answer" && !item.isDone, this.#list(parent));
+        this.removeItems((item) => item.kind === "response" && !item.isDone, this.#list(parent));
         this.#supersede(message.supersedes);
         break;
       case "api_retry":
@@ -248,7 +248,7 @@ class Thread {
 
   #streamEvent(event, parent) {
     if (event.type === "message_start") {
-      this.#open.set(parent, this.#add(parent, { kind: "answer", uuid: "", blocks: [], isDone: false }));
+      this.#open.set(parent, this.#add(parent, { kind: "response", uuid: "", blocks: [], isDone: false }));
       return;
     }
     const item = this.#open.get(parent);
@@ -268,33 +268,33 @@ class Thread {
     }
   }
 
-  #answer(message, parent) {
+  #addResponse(message, parent) {
     const { content = [], usage, model } = message.message;
     const item = this.#open.get(parent);
     this.#open.delete(parent);
     this.#supersede(message.supersedes);
-    if (this.#answers.has(message.uuid)) {
+    if (this.#responses.has(message.uuid)) {
       // It was loaded from the store, and the log of the run has it again.
       if (item) this.removeItems((other) => other === item, this.#list(parent));
       return;
     }
     const blocks = content.map((block) => this.#block(block, "running")).filter(Boolean);
-    // The reasoning of some models is streamed and is not in the answer.
+    // The reasoning of some models is streamed and is not in the message.
     const hasThoughts = blocks.some((block) => block.type === "thinking");
     if (item && !hasThoughts) blocks.unshift(...item.blocks.filter((block) => block?.type === "thinking"));
-    const answer = item ?? this.#add(parent, { kind: "answer" });
+    const response = item ?? this.#add(parent, { kind: "response" });
     if (!item && !parent) for (const block of blocks) if (block.type === "text") this.onChange("delta", block.text + "\n");
-    Object.assign(answer, { uuid: message.uuid, blocks, isDone: true, isAborted: message.aborted });
-    if (message.uuid) this.#answers.set(message.uuid, [this.#list(parent), answer]);
+    Object.assign(response, { uuid: message.uuid, blocks, isDone: true, isAborted: message.aborted });
+    if (message.uuid) this.#responses.set(message.uuid, [this.#list(parent), response]);
     this.model ||= model;
     if (usage) this.#count(usage);
     if (!parent) this.#setActivity("Thinking");
-    this.#touch(answer);
+    this.#touch(response);
   }
 
   #supersede(uuids = []) {
     for (const uuid of uuids) {
-      const [list, item] = this.#answers.get(uuid) ?? [];
+      const [list, item] = this.#responses.get(uuid) ?? [];
       if (list) this.removeItems((other) => other === item, list);
     }
   }
@@ -372,7 +372,7 @@ class Thread {
       }
     }
     const spent = [formatSeconds(result.duration_ms / 1000), plural(result.num_turns, "turn"), this.cost > 0 && formatCost(this.cost)];
-    const end = { tone: "ok", title: spent.filter(Boolean).join(", "), runId: this.lastRunId, answer: this.root.items.findLast((item) => item.kind === "answer") };
+    const end = { tone: "ok", title: spent.filter(Boolean).join(", "), runId: this.lastRunId, response: this.root.items.findLast((item) => item.kind === "response") };
     if (reason.startsWith("aborted")) Object.assign(end, { tone: "warn", title: "Stopped." });
     else if (ENDS[reason]) Object.assign(end, { tone: "warn", title: ENDS[reason] });
     else if (result.subtype !== "success") Object.assign(end, { tone: "bad", title: "The run failed.", text: (result.errors ?? []).join("\n") || reason, retry: true });
