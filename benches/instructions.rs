@@ -22,7 +22,7 @@ use traffic::{Dialect, Reply, Server};
 
 const INPUT: &str = "What is the weather like in Lisbon this week?";
 
-/// What both clients do `units` times.
+/// The work that both clients do `units` times.
 struct Scenario {
     /// The name that chooses it on the command line.
     name: &'static str,
@@ -415,8 +415,8 @@ fn cpu_nanos() -> u64 {
         .unwrap_or(0)
 }
 
-/// What this process holds of memory that is its own, exactly: the counters of `/proc/self/status`
-/// lag. Pages of the program's file do not count, which the kernel takes and brings as it likes.
+/// Returns the memory that is this process's own, exactly: the counters of `/proc/self/status` lag.
+/// Pages of the program's file do not count, which the kernel takes and brings as it likes.
 fn resident_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let mut lines = text.lines();
@@ -425,7 +425,7 @@ fn resident_bytes() -> u64 {
     kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// How a client's work is counted.
+/// The measure of a client's work.
 #[derive(Clone, Copy, PartialEq)]
 enum Meter {
     Cpu,
@@ -520,7 +520,7 @@ fn table(words: &[&str]) {
     }
 }
 
-/// What one unit costs: a run of twice the units, less one of them.
+/// Returns the cost of a unit: a run of twice the units, less one of them.
 fn cost(meter: Meter, ours: bool, scenario: &Scenario, units: usize) -> f64 {
     let measure = |units: usize| {
         let server = Server::start().unwrap();

@@ -56,8 +56,8 @@ fn add(shown: &ShownMessage, state: &StreamState, messages: &mut Vec<Value>) {
     }
 }
 
-/// Adds a response: reasoning, the message with its first text and its calls, and one message for each
-/// further text, under the ids that they have when they are streamed.
+/// Adds a response: reasoning, the message with its first text and its calls, and one message for
+/// each further text, under the ids that they have when they are streamed.
 fn add_response(
     shown: &ShownMessage,
     content: &Content,
