@@ -145,7 +145,7 @@ pub fn results(messages: &Messages) -> Vec<ToolResult> {
 }
 
 /// Returns the texts of the results in a history, in order.
-pub fn texts(messages: &Messages) -> Vec<String> {
+pub fn result_texts(messages: &Messages) -> Vec<String> {
     results(messages)
         .iter()
         .map(|result| result.content.text().into_owned())
@@ -215,7 +215,7 @@ pub fn delegate(child: Agent) -> FuncTool {
         let session = child.new_session();
         async move {
             let output = session.run_as_child(&cx, "Help").await?;
-            let results = texts(&output.messages).join("; ");
+            let results = result_texts(&output.messages).join("; ");
             Ok::<_, BoxError>(format!("{} [{results}]", output.text))
         }
     };
