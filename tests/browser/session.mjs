@@ -128,6 +128,21 @@ async function equalMessagesToARunAreAllRead() {
   assert.deepEqual(users, [["yes", false], ["yes", false], ["yes", false], ["no", true], ["yes", false]]);
 }
 
+async function refusedMessageLeavesAnEqualOneQueued() {
+  let count = 0;
+  const page = await openPage({ s: {} }, {
+    "POST /agents/a/threads/s/steer": () => (++count === 1 ? {} : new Response("the run has ended", { status: 409 })),
+  });
+  await page.app.open("s");
+  const { thread } = page.app;
+  thread.startRun();
+  send(page, "yes");
+  send(page, "yes");
+  await until(() => thread.root.items.length === 1, "the refused message is removed");
+  assert.ok(thread.root.items[0].isQueued);
+  assert.equal(page.elements.composer.value, "yes");
+}
+
 async function messagesInTheLogOfARunAreShownOnce() {
   const { app } = await openPage({ s: {} });
   const { thread } = app;
@@ -144,6 +159,7 @@ for (const test of [
   fileOfAnotherSessionIsNotShown,
   traceOfAnEarlierRunIsNotShown,
   equalMessagesToARunAreAllRead,
+  refusedMessageLeavesAnEqualOneQueued,
   messagesInTheLogOfARunAreShownOnce,
 ]) {
   await test();

@@ -114,11 +114,11 @@ class App {
     this.#isAtEnd = true;
     if (!thread.root.items.length) this.#showItems();
     if (!thread.run) return this.#startRun({ id: newId("in_"), text });
-    thread.addInput(text, true);
+    const item = thread.addInput(text, true);
     try {
       await api.control(thread, "steer", { content: text });
     } catch (error) {
-      thread.removeItems((item) => item.isQueued && item.text === text);
+      thread.removeItems((other) => other === item);
       this.fail(error);
       this.#setComposer(text);
     }

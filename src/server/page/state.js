@@ -141,10 +141,13 @@ class Thread {
     this.#touch(call);
   }
 
-  /** Adds an input that was sent and is not in the stream; one for a running run waits first. */
+  /**
+   * Adds an input that was sent and is not in the stream; one for a running run waits first.
+   * Returns its item.
+   */
   addInput(text, isQueued = false) {
     this.removeItems((item) => item.retry);
-    this.#add(null, { kind: "user", text, isQueued });
+    return this.#add(null, { kind: "user", text, isQueued });
   }
 
   addEnd(end) {
