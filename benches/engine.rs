@@ -15,7 +15,7 @@ use futures::future::join_all;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-/// How many tool turns a run of the loop bench has before its answer.
+/// The number of tool turns of a run of the loop bench, before its answer.
 const TURNS: usize = 50;
 
 fn runtime() -> Runtime {

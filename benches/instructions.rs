@@ -1,7 +1,9 @@
 //! This crate against a bare client on the same traffic.
 //!
-//! Without arguments, every scenario runs briefly and the ratios of CPU time are printed; with
-//! `callgrind`, instructions are counted under valgrind. See `README.md`.
+//! `cargo bench` measures the CPU time, the memory and the connections of both clients and prints
+//! their ratios. With `callgrind`, instructions are counted under valgrind, and a ratio over its
+//! bar is a failure. Without `--bench`, as `cargo test --benches` starts it, every scenario runs
+//! once, briefly, and nothing is measured. See `README.md`.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 mod bare;
@@ -20,13 +22,14 @@ use traffic::{Dialect, Reply, Server};
 
 const INPUT: &str = "What is the weather like in Lisbon this week?";
 
-/// What both clients do `units` times.
+/// The work that both clients do `units` times.
 struct Scenario {
+    /// The name that chooses it on the command line.
     name: &'static str,
     what: &'static str,
     dialect: Dialect,
     kind: Kind,
-    /// How many units the shorter of the two counted runs has; the longer has twice as many.
+    /// The number of units of the shorter of the two counted runs; the longer has twice as many.
     units: usize,
     bar: f64,
 }
@@ -66,7 +69,7 @@ const fn scenario(
 const SCENARIOS: &[Scenario] = &[
     scenario(
         "turn",
-        "one streamed turn",
+        "one streamed turn, Chat Completions",
         Dialect::OpenAi,
         Kind::Turns { partial: true },
         200,
@@ -74,7 +77,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "turn-anthropic",
-        "the same, Messages API",
+        "one streamed turn, Messages API",
         Dialect::Anthropic,
         Kind::Turns { partial: true },
         200,
@@ -82,7 +85,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "turn-quiet",
-        "the same, only whole messages shown",
+        "one turn, Chat Completions, whole messages",
         Dialect::OpenAi,
         Kind::Turns { partial: false },
         200,
@@ -90,7 +93,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "turn-anthropic-quiet",
-        "the same, Messages API",
+        "one turn, Messages API, whole messages",
         Dialect::Anthropic,
         Kind::Turns { partial: false },
         200,
@@ -98,7 +101,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "tools",
-        "a turn with four parallel tools",
+        "a turn with four tools, Chat Completions",
         Dialect::OpenAi,
         Kind::Tools,
         50,
@@ -106,7 +109,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "tools-late",
-        "the same, turns 200 to 400",
+        "a turn with four tools, turns 200 to 400",
         Dialect::OpenAi,
         Kind::Tools,
         200,
@@ -114,7 +117,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "tools-anthropic",
-        "the same, Messages API",
+        "a turn with four tools, Messages API",
         Dialect::Anthropic,
         Kind::Tools,
         50,
@@ -130,7 +133,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "turn-responses-quiet",
-        "the same, only whole messages shown",
+        "one turn, Responses API, whole messages",
         Dialect::Responses,
         Kind::Turns { partial: false },
         200,
@@ -154,7 +157,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "turn-gemini-quiet",
-        "the same, only whole messages shown",
+        "one turn, Gemini API, whole messages",
         Dialect::Gemini,
         Kind::Turns { partial: false },
         200,
@@ -170,7 +173,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "history",
-        "a turn on a 2 MB history",
+        "2 MB of history, Chat Completions",
         Dialect::OpenAi,
         Kind::History,
         20,
@@ -178,7 +181,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "history-anthropic",
-        "the same, Messages API",
+        "2 MB of history, Messages API",
         Dialect::Anthropic,
         Kind::History,
         20,
@@ -186,7 +189,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "delta",
-        "a delta, partial messages shown",
+        "a delta, Chat Completions",
         Dialect::OpenAi,
         Kind::Deltas { partial: true },
         50_000,
@@ -194,7 +197,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "delta-quiet",
-        "a delta, only whole messages shown",
+        "a delta, Chat Completions, whole messages",
         Dialect::OpenAi,
         Kind::Deltas { partial: false },
         50_000,
@@ -202,7 +205,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "delta-anthropic",
-        "a delta, Messages API, shown",
+        "a delta, Messages API",
         Dialect::Anthropic,
         Kind::Deltas { partial: true },
         50_000,
@@ -210,7 +213,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "delta-responses",
-        "a delta, Responses API, shown",
+        "a delta, Responses API",
         Dialect::Responses,
         Kind::Deltas { partial: true },
         50_000,
@@ -218,7 +221,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "delta-responses-quiet",
-        "the same, only whole messages shown",
+        "a delta, Responses API, whole messages",
         Dialect::Responses,
         Kind::Deltas { partial: false },
         50_000,
@@ -226,7 +229,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "delta-gemini",
-        "a delta, Gemini API, shown",
+        "a delta, Gemini API",
         Dialect::Gemini,
         Kind::Deltas { partial: true },
         50_000,
@@ -234,7 +237,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     scenario(
         "delta-gemini-quiet",
-        "the same, only whole messages shown",
+        "a delta, Gemini API, whole messages",
         Dialect::Gemini,
         Kind::Deltas { partial: false },
         50_000,
@@ -412,8 +415,8 @@ fn cpu_nanos() -> u64 {
         .unwrap_or(0)
 }
 
-/// What this process holds of memory that is its own, exactly: the counters of `/proc/self/status`
-/// lag. Pages of the program's file do not count, which the kernel takes and brings as it likes.
+/// Returns the memory that is this process's own, exactly: the counters of `/proc/self/status` lag.
+/// Pages of the program's file do not count, which the kernel takes and brings as it likes.
 fn resident_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let mut lines = text.lines();
@@ -422,7 +425,7 @@ fn resident_bytes() -> u64 {
     kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// How a client's work is counted.
+/// The measure of a client's work.
 #[derive(Clone, Copy, PartialEq)]
 enum Meter {
     Cpu,
@@ -454,8 +457,8 @@ fn table(words: &[&str]) {
 
     if !smoke {
         println!(
-            "| {:34} | {:>12} | {:>12} | ratio | bar |  ({unit})",
-            "what", "ours", "bare"
+            "| {:22} | {:41} | {:>12} | {:>12} | ratio | bar |  ({unit})",
+            "name", "what", "ours", "bare"
         );
     }
 
@@ -480,13 +483,14 @@ fn table(words: &[&str]) {
 
         if smoke {
             // So short a run says nothing about costs.
-            println!("{}: works", scenario.what);
+            println!("{}: works", scenario.name);
             continue;
         }
 
         let [ours, bare] = both;
         println!(
-            "| {:34} | {ours:12.0} | {bare:12.0} | {:5.2} | {} |",
+            "| {:22} | {:41} | {ours:12.0} | {bare:12.0} | {:5.2} | {} |",
+            scenario.name,
             scenario.what,
             ours / bare,
             scenario.bar
@@ -516,7 +520,7 @@ fn table(words: &[&str]) {
     }
 }
 
-/// What one unit costs: a run of twice the units, less one of them.
+/// Returns the cost of a unit: a run of twice the units, less one of them.
 fn cost(meter: Meter, ours: bool, scenario: &Scenario, units: usize) -> f64 {
     let measure = |units: usize| {
         let server = Server::start().unwrap();

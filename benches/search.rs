@@ -16,7 +16,7 @@ use agentcore::{Tool, ToolContext};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-/// What is searched: folders of source files, some of them ignored.
+/// The searched tree: folders of source files, some of them ignored.
 struct Size {
     folders: usize,
     files: usize,

@@ -260,7 +260,8 @@ async fn load(numbers: &Numbers, has_slow_reader: bool) -> [Duration; 2] {
     [time, at(&delays, 0.99)]
 }
 
-/// What a slow reader changes: the ratios of the medians of all rounds, with it and without.
+/// Prints the effect of a slow reader: the ratios of the medians of all rounds, with it and
+/// without.
 async fn slow_reader(numbers: &Numbers) {
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..numbers.rounds {

@@ -1,4 +1,4 @@
-//! What a write to a session costs, by how long the session is.
+//! The cost of a write to a session, by the length of the session.
 //!
 //! Files and databases are flushed to the disk each time; `memory` is what is left without them.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]

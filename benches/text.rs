@@ -16,10 +16,10 @@ use serde_json::json;
 const EVENT: &str = "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"}}]}\n\n";
 const END: &str = "data: {\"id\":\"chatcmpl-1\",\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-/// How many events a stream has: about a megabyte.
+/// The number of events of a stream: about a megabyte.
 const EVENTS: usize = 8_000;
 
-/// How large the pieces are in which a stream arrives.
+/// The sizes of the pieces in which a stream arrives, in bytes.
 const CHUNKS: [usize; 4] = [64, 1_400, 16 * 1024, 1024 * 1024];
 
 fn sse(criterion: &mut Criterion) {

@@ -37,12 +37,12 @@ struct Call {
     args: String,
 }
 
-/// What an answer came to.
+/// An answer, read to its end.
 #[derive(Default)]
 struct Answer {
     text: String,
     calls: Vec<Call>,
-    /// What is sent back as it came, in APIs that demand it.
+    /// The items that are sent back as they arrived, in APIs that demand it.
     items: Vec<String>,
     input_tokens: u64,
     output_tokens: u64,

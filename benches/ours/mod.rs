@@ -12,7 +12,7 @@ use crate::traffic::Dialect;
 /// The system prompt, the same for both clients.
 pub const SYSTEM: &str = "You are a helpful assistant. Answer briefly.";
 
-/// What a tool says first.
+/// The first part of a tool's result.
 pub const CITY: &str = "Mild and dry, with a light breeze from the sea in the afternoon";
 
 /// The tools of both clients.
@@ -20,7 +20,7 @@ pub fn tool_names() -> impl Iterator<Item = &'static str> {
     ["forecast_0", "forecast_1", "forecast_2", "forecast_3"].into_iter()
 }
 
-/// What all tools take.
+/// The schema of the arguments of all tools.
 pub fn tool_schema() -> Value {
     json!({
         "type": "object",

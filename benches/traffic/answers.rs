@@ -2,7 +2,7 @@
 
 use super::{Dialect, anthropic, gemini, openai, responses};
 
-/// How many deltas a short answer has.
+/// The number of deltas of a short answer.
 const SHORT: usize = 50;
 
 /// The deltas of a text, as they stand inside a string.

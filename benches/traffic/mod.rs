@@ -14,7 +14,7 @@ pub use server::{Server, serve};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the server does with a request. It stands in the address: `/turn/v1/chat/completions`.
+/// The reply of the server to a request. It is in the address: `/turn/v1/chat/completions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reply {
     /// A short answer.

@@ -41,7 +41,7 @@ impl Server {
         &self.address
     }
 
-    /// How many connections it has accepted so far.
+    /// Returns the number of connections that it has accepted so far.
     pub fn connections(&self) -> io::Result<usize> {
         use std::io::{Read, Write};
         let mut stream = std::net::TcpStream::connect(&self.address)?;
@@ -65,14 +65,14 @@ impl Drop for Server {
 #[derive(Default)]
 struct State {
     connections: usize,
-    /// How many requests each address has had.
+    /// The number of requests to each address so far.
     counts: HashMap<Reply, usize>,
     gates: HashMap<usize, Arc<Barrier>>,
     /// Answers that never differ.
     bodies: HashMap<Answer, Arc<[u8]>>,
 }
 
-/// What an address asks for.
+/// The answer that an address requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Answer {
     reply: Reply,

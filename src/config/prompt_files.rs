@@ -99,6 +99,7 @@ impl AgentConfig {
                 FileLocation::Workspace(path) => path,
                 FileLocation::Machine(path) => {
                     shared_memory.extend(shared.add_file(&path)?);
+                    // Each user has an own file next to the shared one, for the agent's notes.
                     let name = path
                         .file_name()
                         .map(|name| name.to_string_lossy().into_owned());
@@ -128,9 +129,9 @@ impl AgentConfig {
         Some(backend)
     }
 
-    /// Returns the location of a folder of skills. In the `workdir` of users' workspaces, a folder
-    /// that exists is one that all users share, for each workspace is a folder of its own; the
-    /// workspaces themselves are not shared.
+    /// Returns the location of a folder of skills. With users and a `local` backend, each user's
+    /// workspace is a folder below `workdir/users`, so a folder that exists in `workdir` itself is
+    /// shared by all users, unless it contains these workspaces or lies in one.
     fn location_of_skills(&self, path: &str, owner: WorkspaceOwner) -> FileLocation {
         let location = self.location(path);
         let is_in_workspace = matches!(location, FileLocation::Workspace(_));

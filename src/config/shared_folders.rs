@@ -61,7 +61,7 @@ impl SharedFolders {
         (&*self.inner, path.to_owned())
     }
 
-    /// Returns the workspace if it has `path`.
+    /// Returns the workspace, or the error for a path in a shared folder, which cannot be written.
     fn writer(&self, path: &str) -> Result<&dyn Backend> {
         if path.starts_with('/') {
             let path = lexical(path);

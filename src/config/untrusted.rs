@@ -20,7 +20,7 @@ const NARROWING: [&str; 5] = ["hooks", "limits", "middleware", "permissions", "t
 /// It may have:
 ///
 /// * rules to deny and to ask, but none to allow;
-/// * the permission modes `plan` and `dontAsk`;
+/// * the permission modes `plan` and `dontAsk`, but neither in place of the other;
 /// * a subset of the names in the agent's `tools`, which leaves its other tools as they are;
 /// * limits that are not higher than the agent's limits;
 /// * disabled hooks.
@@ -171,9 +171,13 @@ impl AgentConfig {
             permissions
         });
         if let Some(mode) = other.mode {
-            if !is_narrower(mode, base.mode.unwrap_or_default()) {
-                let text = "a configuration that is not trusted can only set the modes \"plan\" \
-                            and \"dontAsk\"";
+            let base_mode = base.mode.unwrap_or_default();
+            if !is_narrower(mode, base_mode) {
+                let text = format!(
+                    "a configuration that is not trusted can only set the modes \"plan\" and \
+                     \"dontAsk\", but neither in place of the other; the agent's mode is {:?}",
+                    base_mode.as_str()
+                );
                 return Err(untrusted.error_at("permissions.mode", text));
             }
             base.mode = Some(mode);

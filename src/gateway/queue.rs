@@ -24,7 +24,7 @@ const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub(super) trait Queued: Clone + Send + Sync + 'static {
     /// Returns the id of the message.
     fn id(&self) -> &Arc<str>;
-    /// Returns the ordering key. Messages with the same key are delivered in order.
+    /// Returns the ordering key. Deliveries of messages with the same key begin in order.
     fn key(&self) -> &str;
     /// Returns the number of bytes that the message takes in the queue and in a delivery.
     fn size(&self) -> usize;
@@ -179,7 +179,8 @@ impl<M: Queued> Queue<M> {
 }
 
 impl<M: Queued> QueueState<M> {
-    /// Takes the first message that is ready and follows no other of its key.
+    /// Takes the first message that is ready and whose key has no earlier message that waits for
+    /// its time. Messages of a key may be in delivery at the same time.
     fn next(&mut self, now: Instant) -> NextDelivery<M> {
         let mut delayed_keys: HashSet<&str> = HashSet::new();
         let mut next_time: Option<Instant> = None;

@@ -141,7 +141,7 @@ impl Model for FallbackModel {
         while let FallbackState::Opening(opening) = &mut answer.state {
             answer.state = match opening.await {
                 Ok(stream) => FallbackState::Open(stream),
-                Err(error) => answer.attempts.after(error)?,
+                Err(error) => answer.attempts.next_after(error)?,
             };
         }
 
@@ -237,7 +237,7 @@ impl Attempts {
     }
 
     /// Returns the state after a failure: the next attempt, or the error to return.
-    fn after(&mut self, error: Error) -> Result<FallbackState> {
+    fn next_after(&mut self, error: Error) -> Result<FallbackState> {
         if allows_fallback(error.kind()) && self.has_next() {
             tracing::warn!(kind = ?error.kind(), "a model failed; the next one is called");
             self.first_error.get_or_insert(error);
@@ -309,7 +309,7 @@ impl Stream for FallbackStream {
                 FallbackState::Done => return Poll::Ready(None),
                 FallbackState::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
                     Ok(stream) => Ok(FallbackState::Open(stream)),
-                    Err(error) => this.attempts.after(error),
+                    Err(error) => this.attempts.next_after(error),
                 },
                 FallbackState::Open(stream) => match ready!(stream.as_mut().poll_next(cx)) {
                     Some(Ok(event)) if is_refusal(&event) && this.attempts.has_next() => {
@@ -319,7 +319,7 @@ impl Stream for FallbackStream {
                         this.has_emitted |= !matches!(event, ModelEvent::Warning(_));
                         return Poll::Ready(Some(Ok(event)));
                     }
-                    Some(Err(error)) => this.attempts.after(error),
+                    Some(Err(error)) => this.attempts.next_after(error),
                     None => Ok(FallbackState::Done),
                 },
             };

@@ -1,9 +1,9 @@
 // The test of the page. Arguments: the address with the token, the path of Chromium, the folder for
 // screenshots.
 //
-// The server's agent answers by the words of a prompt: one with "approve" calls a tool that needs
+// The server's agent responds by the words of a prompt: one with "approve" calls a tool that needs
 // approval, one with "slow" takes longer than ten seconds unless it is stopped, and any other gets
-// an answer of more than one sentence, in pieces.
+// a response of more than one sentence, in pieces.
 
 import assert from "node:assert/strict";
 import path from "node:path";
@@ -17,7 +17,7 @@ const browser = await launch(executablePath);
 const shoot = (page, name) => page.screenshot({ path: path.join(folder, `${name}.png`) });
 const control = (page, name) => page.getByRole("button", { name, exact: true });
 const waitForEnd = (page) => control(page, "Stop").waitFor({ state: "hidden", timeout: LIMIT });
-const lastAnswer = (page) => page.locator("article.answer").last();
+const lastResponse = (page) => page.locator("article.response").last();
 
 async function send(page, text) {
   await page.getByRole("textbox", { name: "Message" }).fill(text);
@@ -43,11 +43,11 @@ async function textArrivesInPieces({ page, problems }) {
   await check(page, problems, "1-empty");
   await page.evaluate(() => {
     window.lengths = new Set();
-    const count = () => lengths.add([...document.querySelectorAll("article.answer")].map((node) => node.textContent.length).reduce((sum, length) => sum + length, 0));
+    const count = () => lengths.add([...document.querySelectorAll("article.response")].map((node) => node.textContent.length).reduce((sum, length) => sum + length, 0));
     new MutationObserver(count).observe(document.querySelector("#conversation"), { childList: true, subtree: true, characterData: true });
   });
   await send(page, "Please describe the project");
-  await lastAnswer(page).waitFor({ timeout: LIMIT });
+  await lastResponse(page).waitFor({ timeout: LIMIT });
   await shoot(page, "2-streaming");
   await waitForEnd(page);
   const count = await page.evaluate(() => lengths.size);
@@ -73,7 +73,7 @@ async function callIsApproved({ page, problems }) {
 
 async function runIsStopped({ page, problems }) {
   await send(page, "Please be slow");
-  await lastAnswer(page).waitFor({ timeout: LIMIT });
+  await lastResponse(page).waitFor({ timeout: LIMIT });
   await control(page, "Stop").click();
   await waitForEnd(page);
   await page.getByText("Stopped.").first().waitFor({ timeout: LIMIT });
@@ -82,7 +82,7 @@ async function runIsStopped({ page, problems }) {
 
 async function runIsFoundAfterReload({ page, problems }) {
   await send(page, "Please be slow again");
-  await lastAnswer(page).waitFor({ timeout: LIMIT });
+  await lastResponse(page).waitFor({ timeout: LIMIT });
   const title = await page.getByRole("heading", { level: 1 }).textContent();
   await page.reload();
   await control(page, "Stop").waitFor({ timeout: LIMIT });
@@ -105,7 +105,7 @@ async function wrongTokenIsReplaced({ page }) {
 async function phoneHasAllParts({ page, problems }) {
   await control(page, "Sessions").click();
   await page.locator("#sessionList button").first().click();
-  await lastAnswer(page).waitFor({ timeout: LIMIT });
+  await lastResponse(page).waitFor({ timeout: LIMIT });
   await check(page, problems, "9-phone");
   await control(page, "Sessions").click();
   await page.getByRole("searchbox", { name: "Search sessions" }).waitFor({ timeout: LIMIT });
@@ -127,7 +127,7 @@ try {
   }
   const dark = await openPage(browser, url, { viewport: { width: 1280, height: 800 }, colorScheme: "dark" });
   await dark.page.locator("#sessionList button").first().click();
-  await lastAnswer(dark.page).waitFor({ timeout: LIMIT });
+  await lastResponse(dark.page).waitFor({ timeout: LIMIT });
   await check(dark.page, dark.problems, "12-dark");
   console.log("ok: dark");
   await phoneHasAllParts(await openPage(browser, url, { viewport: { width: 360, height: 740 }, hasTouch: true }));

@@ -11,7 +11,7 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Gate, Log, agent, any_object, asking, echo, logged, texts};
+use crate::kit::{Gate, Log, agent, any_object, asking, echo, logged, result_texts};
 
 /// A tool that runs a copy of the agent of its run, named `clone`, which does not delegate further.
 fn copy_of_run() -> FuncTool {
@@ -20,7 +20,7 @@ fn copy_of_run() -> FuncTool {
         let session = builder.name("clone").build()?.session("copy");
         let task = args["task"].as_str().unwrap_or("Help").to_owned();
         let output = session.run_as_child(&cx, task).await?;
-        let results = texts(&output.messages).join("; ");
+        let results = result_texts(&output.messages).join("; ");
         Ok::<_, BoxError>(format!("{} [{results}]", output.text))
     };
     FuncTool::new("copy", "Runs a copy", any_object(), run)
@@ -53,7 +53,7 @@ async fn agent_of_a_run_has_its_model_tools_hooks_and_store() {
         .build()
         .unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["copied [below]"]);
+    assert_eq!(result_texts(&output.messages), ["copied [below]"]);
     assert_eq!(log.take(), ["lead at /work", "clone at /work"]);
     assert!(agent.session("copy").state().await.unwrap().is_some());
     let requests = model.requests();
@@ -132,7 +132,7 @@ async fn agent_of_a_run_is_denied_what_the_run_is_denied() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["copied [Error: not here]"]);
+    assert_eq!(result_texts(&output.messages), ["copied [Error: not here]"]);
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn agent_of_a_run_discards_what_the_agent_of_the_run_discards() {
         .say("done");
     let agent = agent(model).tool(ask).build().unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["helped"]);
+    assert_eq!(result_texts(&output.messages), ["helped"]);
     let sessions = agent.sessions().await.unwrap();
     let ids: Vec<_> = sessions.iter().map(|session| &*session.id).collect();
     assert_eq!(ids, ["s"]);
@@ -211,5 +211,5 @@ async fn asking_of_a_tool_names_its_call() {
     let model = ScriptedModel::new().call("ask", json!({})).say("done");
     let agent = agent(model).tool(ask).build().unwrap();
     let output = agent.session("s").with(Chat("9")).run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["s call_1 9"]);
+    assert_eq!(result_texts(&output.messages), ["s call_1 9"]);
 }

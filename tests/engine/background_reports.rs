@@ -319,7 +319,7 @@ async fn generated_id_of_a_task_differs_from_given_ones() {
     let model = ScriptedModel::new().call("work", json!({})).say("done");
     let agent = agent(model).tool(work).build().unwrap();
     let output = agent.run("Go").await.unwrap();
-    let texts = crate::kit::texts(&output.messages);
+    let texts = crate::kit::result_texts(&output.messages);
     assert_eq!(texts, ["task_2 task_3 task_4"]);
 }
 
@@ -352,7 +352,7 @@ async fn mailbox_of_a_task_holds_16_messages() {
     let model = ScriptedModel::new().call("work", json!({})).say("done");
     let agent = agent(model).tool(work).build().unwrap();
     let output = agent.run("Go").await.unwrap();
-    let texts = crate::kit::texts(&output.messages);
+    let texts = crate::kit::result_texts(&output.messages);
     assert_eq!(texts, ["0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"]);
 }
 

@@ -14,7 +14,7 @@ use agentcore::{
 };
 use serde_json::json;
 
-use crate::kit::{Log, agent, asking, echo, logged, texts};
+use crate::kit::{Log, agent, asking, echo, logged, result_texts};
 
 fn pre(name: &'static str, decision: ToolDecision) -> FnHook {
     hook::pre_tool_use(name, move |_, _| {
@@ -42,7 +42,7 @@ async fn plan_mode_set_while_an_answer_streams_denies_its_calls() {
         }
     }
 
-    let results = texts(&run.into_output().unwrap().messages);
+    let results = result_texts(&run.into_output().unwrap().messages);
     assert!(results[0].contains("plan mode"), "{results:?}");
     assert_eq!(log.len(), 0);
 }
@@ -89,7 +89,7 @@ async fn plan_mode_set_while_a_question_is_open_denies_the_call() {
         }
     }
 
-    let results = texts(&run.into_output().unwrap().messages);
+    let results = result_texts(&run.into_output().unwrap().messages);
     assert!(results[0].contains("plan mode"), "{results:?}");
     assert_eq!(log.len(), 0);
 }
@@ -114,7 +114,7 @@ async fn hook_stop_ends_the_run_when_schema_or_mode_denies_the_call() {
             .unwrap();
         let output = agent.run("Go").await.unwrap();
         assert_eq!(output.end, ExitReason::HookStopped, "{mode}");
-        assert_eq!(texts(&output.messages), ["Error: enough"]);
+        assert_eq!(result_texts(&output.messages), ["Error: enough"]);
     }
 }
 
@@ -133,7 +133,7 @@ async fn hook_stop_ends_the_run_when_a_later_hook_fails() {
         .unwrap();
     let output = agent.run("Go").await.unwrap();
     assert_eq!(output.end, ExitReason::HookStopped);
-    assert_eq!(texts(&output.messages), ["Error: enough"]);
+    assert_eq!(result_texts(&output.messages), ["Error: enough"]);
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn hook_stop_ends_the_run_when_a_sibling_call_becomes_pending() {
         .unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
     assert_eq!(output.end, ExitReason::HookStopped);
-    assert_eq!(texts(&output.messages), ["Error: enough"]);
+    assert_eq!(result_texts(&output.messages), ["Error: enough"]);
     let pending = agent.session("s").pending().await.unwrap();
     assert_eq!(
         (pending.len(), log.len()),
@@ -314,7 +314,7 @@ async fn context_of_a_pending_call_is_added_to_its_result() {
     let output = second.session("s").resume(decisions).await.unwrap();
     let expected =
         ["act ran", "Error: no", "act ran"].map(|text| format!("{text}\n\nIt is Friday."));
-    assert_eq!(texts(&output.messages), expected);
+    assert_eq!(result_texts(&output.messages), expected);
 }
 
 #[tokio::test]
@@ -332,7 +332,7 @@ async fn context_of_a_pending_call_is_added_when_a_new_input_closes_it() {
         .unwrap();
     agent.session("s").run("Go").await.unwrap();
     let output = agent.session("s").run("Never mind").await.unwrap();
-    let results = texts(&output.messages);
+    let results = result_texts(&output.messages);
     assert!(results[0].contains("not approved"), "{results:?}");
     assert!(results[0].ends_with("\n\nIt is Friday."), "{results:?}");
 }

@@ -4,7 +4,7 @@ use agentcore::testing::ScriptedModel;
 use agentcore::{AgentBuilder, FuncTool, PermissionMode};
 use serde_json::json;
 
-use crate::kit::{agent, any_object, delegate, texts};
+use crate::kit::{agent, any_object, delegate, result_texts};
 
 /// An agent that delegates `calls` times at once.
 fn delegating(child: AgentBuilder, calls: usize) -> AgentBuilder {
@@ -21,7 +21,7 @@ fn leaf(times: usize) -> AgentBuilder {
 }
 
 async fn results(agent: AgentBuilder) -> Vec<String> {
-    texts(&agent.build().unwrap().run("Go").await.unwrap().messages)
+    result_texts(&agent.build().unwrap().run("Go").await.unwrap().messages)
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn tool_context_has_the_model_tools_mode_user_and_depth_of_its_run() {
     let session = parent.build().unwrap().session("s").user_id("ann");
     session.clone().run("Look").await.unwrap();
     let history = session.run("And below?").await.unwrap().messages;
-    let texts = texts(&history);
+    let texts = result_texts(&history);
     assert_eq!(
         texts[0],
         r#"Some("large") ["delegate", "look"] acceptEdits Some("ann") 0"#

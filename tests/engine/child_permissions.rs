@@ -9,7 +9,7 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Gate, Log, agent, any_object, asking, logged, texts, watch};
+use crate::kit::{Gate, Log, agent, any_object, asking, logged, result_texts, watch};
 
 /// A tool that reads, as far as it says, and runs `child`.
 fn delegate(child: Agent) -> FuncTool {
@@ -17,7 +17,7 @@ fn delegate(child: Agent) -> FuncTool {
         let session = child.session(format!("child_{}", cx.call_id()));
         async move {
             let output = session.run_as_child(&cx, "Help").await?;
-            Ok::<_, BoxError>(texts(&output.messages).join("; "))
+            Ok::<_, BoxError>(result_texts(&output.messages).join("; "))
         }
     };
     FuncTool::new("delegate", "Delegates", any_object(), run).side_effect(SideEffect::ReadOnly)
@@ -38,7 +38,7 @@ fn delegating(child: AgentBuilder) -> AgentBuilder {
 /// What the child's calls came to.
 async fn came_to(parent: AgentBuilder) -> String {
     let output = parent.build().unwrap().run("Go").await.unwrap();
-    texts(&output.messages).join("; ")
+    result_texts(&output.messages).join("; ")
 }
 
 fn denying(name: &'static str) -> Gate<impl Fn(&GateRequest) -> ToolDecision> {
@@ -114,7 +114,7 @@ async fn parent_mode_set_while_the_child_runs_applies_to_its_next_call() {
         }
     }
 
-    let said = texts(&run.into_output().unwrap().messages).join("; ");
+    let said = result_texts(&run.into_output().unwrap().messages).join("; ");
     assert!(said.starts_with("act ran; Error: "), "{said}");
     assert_eq!(log.len(), 1);
 }
@@ -218,7 +218,7 @@ async fn panicking_parent_gate_denies_the_child_call() {
     });
     let parent = delegating(acting(&log)).permissions(failing);
     let (messages, output) = watch(parent.build().unwrap().run("Go")).await;
-    let said = texts(&output.unwrap().messages).join("; ");
+    let said = result_texts(&output.unwrap().messages).join("; ");
     assert!(said.contains("no gate"), "{said}");
     assert!(messages.last().unwrap().is_result());
     assert_eq!(log.len(), 0);

@@ -12,7 +12,9 @@ use agentcore::{
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use crate::kit::{Log, agent, any_object, asking, echo, logged, sleep, stored, texts, watch};
+use crate::kit::{
+    Log, agent, any_object, asking, echo, logged, result_texts, sleep, stored, watch,
+};
 
 /// A tool that runs `child` on its `task`.
 fn delegate(child: Agent) -> FuncTool {
@@ -48,7 +50,7 @@ async fn child_messages_carry_the_parent_call_id() {
         .build()
         .unwrap();
     let (messages, output) = watch(parent.session("p").run("Go")).await;
-    assert_eq!(texts(&output.unwrap().messages), ["found"]);
+    assert_eq!(result_texts(&output.unwrap().messages), ["found"]);
     let (own, below): (Vec<_>, Vec<_>) = messages
         .iter()
         .partition(|message| message.session_id() == "p");
@@ -107,7 +109,7 @@ async fn grandchild_messages_carry_their_own_call_id_and_depth_is_limited() {
             .build()
             .unwrap();
         let (messages, output) = watch(parent.run("Go")).await;
-        assert!(texts(&output.unwrap().messages)[0].starts_with(end));
+        assert!(result_texts(&output.unwrap().messages)[0].starts_with(end));
         let inner = messages
             .iter()
             .filter(|message| message.parent_tool_use_id() == Some("inner"))
@@ -128,7 +130,7 @@ async fn failed_child_run_is_an_error_result() {
             .build()
             .unwrap();
         let output = parent.run("Go").await.unwrap();
-        assert!(texts(&output.messages)[0].starts_with("Error: "));
+        assert!(result_texts(&output.messages)[0].starts_with("Error: "));
         assert_eq!(output.text, "done");
     }
 }
@@ -175,7 +177,7 @@ async fn parallel_children_never_exceed_the_parent_budget() {
     assert_eq!(output.end, ExitReason::MaxBudget);
     assert_eq!(spent.load(Ordering::SeqCst), 2500, "all of it and no more");
     assert!((output.cost.unwrap() - 2.5).abs() < 1e-9);
-    let helped = texts(&output.messages)
+    let helped = result_texts(&output.messages)
         .iter()
         .filter(|text| *text == "more")
         .count();
@@ -233,7 +235,10 @@ async fn child_questions_are_answered_by_the_parent_responder() {
     }
 
     assert_eq!(log.len(), 1);
-    assert_eq!(texts(&run.into_output().unwrap().messages), ["acted"]);
+    assert_eq!(
+        result_texts(&run.into_output().unwrap().messages),
+        ["acted"]
+    );
 }
 
 #[tokio::test]
@@ -249,7 +254,7 @@ async fn child_question_is_unanswered_when_the_parent_has_no_responder() {
         .build()
         .unwrap();
     let output = parent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["could not"]);
+    assert_eq!(result_texts(&output.messages), ["could not"]);
     assert_eq!(log.len(), 0);
 }
 
@@ -287,7 +292,7 @@ async fn parallel_model_calls_limit_applies_to_the_whole_run_tree() {
         }
         let output = parent.build().unwrap().run("Go").await.unwrap();
         assert_eq!(most.load(Ordering::SeqCst), expected);
-        assert_eq!(texts(&output.messages).len(), children);
+        assert_eq!(result_texts(&output.messages).len(), children);
     }
 }
 

@@ -10,7 +10,7 @@ use agentcore::{
 };
 use serde_json::json;
 
-use crate::kit::{agent, asking, child_session, child_sessions, texts};
+use crate::kit::{agent, asking, child_session, child_sessions, result_texts};
 
 fn delegating(model: ScriptedModel, scout: ScriptedModel) -> AgentBuilder {
     let mut registry = SubagentRegistry::new();
@@ -181,7 +181,7 @@ async fn call_with_the_id_of_one_that_was_cut_off_has_a_session_of_its_own() {
     let session = agent.session("s");
     session.clone().run("Go").await.unwrap();
     let output = session.rewind_to(0).run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["Still quiet."]);
+    assert_eq!(result_texts(&output.messages), ["Still quiet."]);
     assert_eq!(scout.requests()[1].messages.len(), 1);
 
     let ids = child_sessions(&store, "s:sub:scout:call_1").await;
@@ -233,7 +233,7 @@ async fn call_that_runs_again_continues_the_session_of_its_subagent() {
     }
     drop(run);
     let output = lead.session("s").run("And?").await.unwrap();
-    assert_eq!(texts(&output.messages), ["Quiet."]);
+    assert_eq!(result_texts(&output.messages), ["Quiet."]);
     let id = child_session(&store, "s:sub:helper:call_1").await;
     let tasks = store.get(&id).unwrap().messages;
     let tasks = tasks.iter().filter(|message| message.text() == "Look");

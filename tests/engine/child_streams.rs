@@ -116,7 +116,7 @@ async fn child_run_of_its_own_reader_keeps_its_init_and_result() {
     let tool = FuncTool::new("delegate", "Delegates", any_object(), read);
     let model = ScriptedModel::new().call("delegate", json!({})).say("done");
     let output = agent(model).tool(tool).build().unwrap().run("Go").await;
-    let texts = crate::kit::texts(&output.unwrap().messages);
+    let texts = crate::kit::result_texts(&output.unwrap().messages);
     assert!(texts[0].starts_with("system/init"), "{texts:?}");
     assert!(texts[0].ends_with("result/success"), "{texts:?}");
 }

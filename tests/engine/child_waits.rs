@@ -9,7 +9,7 @@ use agentcore::{Agent, AgentBuilder, FuncTool, RunOutput, ToolContext};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
-use crate::kit::{agent, any_object, sleep, texts};
+use crate::kit::{agent, any_object, result_texts, sleep};
 
 /// An answer that takes a minute after its first words.
 fn slow_answer(prices: Prices) -> ScriptedModel {
@@ -72,7 +72,10 @@ async fn child_that_waits_for_an_unpolled_siblings_reservation_fails() {
     let parent = delegating(slow_answer(prices), second);
     let parent = parent.max_budget_usd(1.0).build().unwrap();
     let output = parent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["max_budget: \nend_turn: slow"]);
+    assert_eq!(
+        result_texts(&output.messages),
+        ["max_budget: \nend_turn: slow"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +88,10 @@ async fn child_waiting_for_an_unpolled_siblings_reservation_uses_the_remaining_b
     let parent = delegating(slow_answer(prices), second);
     let parent = parent.max_budget_usd(1.5).build().unwrap();
     let output = parent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["end_turn: quick\nend_turn: slow"]);
+    assert_eq!(
+        result_texts(&output.messages),
+        ["end_turn: quick\nend_turn: slow"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,5 +103,8 @@ async fn child_that_waits_for_an_unpolled_siblings_permit_runs_without_one() {
     let parent = delegating(slow_answer(free), second);
     let parent = parent.parallel_model_calls(1).build().unwrap();
     let output = parent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["end_turn: quick\nend_turn: slow"]);
+    assert_eq!(
+        result_texts(&output.messages),
+        ["end_turn: quick\nend_turn: slow"]
+    );
 }

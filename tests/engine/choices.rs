@@ -8,7 +8,7 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{agent, texts};
+use crate::kit::{agent, result_texts};
 
 fn question(name: &str, multiple: bool) -> Value {
     json!({
@@ -33,7 +33,7 @@ async fn result(questions: &[Value], answer: impl Fn(&PermissionRequest) -> Answ
             assert!(responder.respond(&request, answer(&request)));
         }
     }
-    texts(&run.into_output().unwrap().messages)
+    result_texts(&run.into_output().unwrap().messages)
 }
 
 fn pick(text: &str, picked: &[usize]) -> Answer {
@@ -99,7 +99,7 @@ async fn confirmer_with_an_interactor_picks_from_the_choices() {
     let user = ScriptedInteractor::new().choose(Chosen::picked([1]));
     let agent = asking(&[question("Which?", false)]).confirmer(InteractorConfirmer::new(user));
     let output = agent.build().unwrap().run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["Which?\n> YAML"]);
+    assert_eq!(result_texts(&output.messages), ["Which?\n> YAML"]);
 }
 
 #[tokio::test]
@@ -114,5 +114,5 @@ async fn unanswered_question_leaves_the_call_pending_and_its_decision_is_the_res
     assert!(pending[0].expects_text);
     let decision = Decision::reply(&pending[0], "YAML");
     let output = session.resume(decision).await.unwrap();
-    assert_eq!(texts(&output.messages), ["YAML"]);
+    assert_eq!(result_texts(&output.messages), ["YAML"]);
 }

@@ -17,7 +17,7 @@ use agentcore::{
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::kit::{agent, any_object, child_session, text_of, texts, watch};
+use crate::kit::{agent, any_object, child_session, result_texts, text_of, watch};
 
 fn scouts() -> SubagentRegistry {
     let mut registry = SubagentRegistry::new();
@@ -50,7 +50,7 @@ async fn delegated_task_returns_the_final_text() {
         text_of("delegate, no text"),
         text_of("delegate, unknown"),
     ];
-    assert_eq!(texts(&output.messages), expected);
+    assert_eq!(result_texts(&output.messages), expected);
     assert_eq!(scout.requests()[0].messages.last_content(), "Look");
     assert_eq!(scout.requests()[0].system.to_string(), "You look around.");
     assert!(scout.requests()[0].tools.is_empty());
@@ -123,7 +123,7 @@ async fn async_task_is_checked_listed_and_awaited() {
     let line = "task_1 [running] scout: Look around";
     let done = "task_1 [done] scout: Look around\n\nAll quiet.";
     assert_eq!(
-        texts(&output.messages),
+        result_texts(&output.messages),
         [
             "Task started in background. Task ID: task_1",
             line,
@@ -151,7 +151,7 @@ async fn task_that_is_named_twice_is_reported_once() {
     ]);
     let agent = agent(model).tools(tools.build().unwrap()).build().unwrap();
     let output = agent.run("Go").await.unwrap();
-    let reports = &texts(&output.messages)[1];
+    let reports = &result_texts(&output.messages)[1];
     assert_eq!(reports.matches("All quiet.").count(), 1, "{reports}");
 }
 
@@ -170,7 +170,7 @@ async fn cancelled_task_has_no_result() {
     ]);
     let agent = agent(model).tools(tools).build().unwrap();
     let output = agent.run("Go").await.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[1], "The update waits for task task_1.");
     assert_eq!(texts[2], "Task task_1 is cancelled.");
     assert_eq!(texts[3], "task_1 [cancelled] scout: Look");
@@ -191,7 +191,7 @@ async fn update_to_a_full_mailbox_is_refused() {
     let tools = tools::delegate(scouts()).build().unwrap();
     let agent = agent(calling(calls)).tools(tools).tool(begin);
     let output = agent.build().unwrap().run("Go").await.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[16], "The update waits for task task_1.");
     assert_eq!(texts[17], text_of("mailbox").replace("<ID>", "task_1"));
 }
@@ -230,7 +230,7 @@ async fn update_reaches_the_subagent_before_its_next_turn() {
     ]);
     let agent = agent(model).tools(tools).tools([wait, open]);
     let output = agent.build().unwrap().run("Go").await.unwrap();
-    assert!(texts(&output.messages)[3].ends_with("All quiet."));
+    assert!(result_texts(&output.messages)[3].ends_with("All quiet."));
     scout.assert_finished();
 }
 
@@ -275,6 +275,6 @@ async fn description_of_a_task_is_cut_and_the_task_is_not() {
         _ => None,
     });
     assert_eq!(lengths.collect::<Vec<_>>(), [1_000]);
-    let unknown = &texts(&output.unwrap().messages)[1];
+    let unknown = &result_texts(&output.unwrap().messages)[1];
     assert!(unknown.len() < 200, "{unknown}");
 }

@@ -12,7 +12,7 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Gate, Log, agent, any_object, asking, progress, texts};
+use crate::kit::{Gate, Log, agent, any_object, asking, progress, result_texts};
 
 /// A tool that logs its arguments, of which `n` is a number.
 fn act(log: &Log) -> FuncTool {
@@ -102,7 +102,7 @@ async fn edit_in_the_stream_runs_the_call_with_the_other_arguments() {
     let agent = acting(&log).build().unwrap();
     let (messages, output) = answered(&agent, Answer::Edit(json!({"n": 2}))).await;
     assert_eq!(log.take(), [r#"{"n":2}"#]);
-    assert_eq!(texts(&output.messages), ["act ran"]);
+    assert_eq!(result_texts(&output.messages), ["act ran"]);
     assert_eq!(*first_call(&output).args, json!({"n": 1}), "the history");
     let started = progress(&messages)[0].data.clone().unwrap();
     assert_eq!(started["args"], json!({"n": 2}));
@@ -114,7 +114,7 @@ async fn edit_from_a_confirmer_runs_the_call_with_the_other_arguments() {
     let log = Log::default();
     let output = edited(acting(&log), json!({"n": 2})).await;
     assert_eq!(log.take(), [r#"{"n":2}"#]);
-    assert_eq!(texts(&output.messages), ["act ran"]);
+    assert_eq!(result_texts(&output.messages), ["act ran"]);
     assert_eq!(*first_call(&output).args, json!({"n": 1}), "the history");
 }
 
@@ -125,7 +125,7 @@ fn delegating(child: AgentBuilder) -> AgentBuilder {
         let session = child.session(format!("child_{}", cx.call_id()));
         async move {
             let output = session.run_as_child(&cx, "Help").await?;
-            Ok::<_, BoxError>(texts(&output.messages).join("; "))
+            Ok::<_, BoxError>(result_texts(&output.messages).join("; "))
         }
     };
 
@@ -151,12 +151,12 @@ async fn parent_edit_of_a_child_call_runs_it_with_the_edited_arguments() {
         let in_stream = delegating(acting(&log)).permissions(only_small());
         let answer = Answer::Edit(json!({ "n": n }));
         let (_, output) = answered(&in_stream.build().unwrap(), answer).await;
-        assert_eq!(texts(&output.messages), [result]);
+        assert_eq!(result_texts(&output.messages), [result]);
         assert_eq!(log.take(), vec![format!("{{\"n\":{n}}}"); ran]);
 
         let by_confirmer = delegating(acting(&log)).permissions(only_small());
         let output = edited(by_confirmer, json!({ "n": n })).await;
-        assert_eq!(texts(&output.messages), [result]);
+        assert_eq!(result_texts(&output.messages), [result]);
         assert_eq!(log.take(), vec![format!("{{\"n\":{n}}}"); ran]);
     }
 }
@@ -175,7 +175,7 @@ async fn edit_that_does_not_match_the_schema_is_refused() {
             ToolDecision::proceed()
         });
         let output = edited(acting(&log).hook(sees), args).await;
-        let result = texts(&output.messages).remove(0);
+        let result = result_texts(&output.messages).remove(0);
         assert!(
             result.starts_with("Error: ") && result.contains(words),
             "{result}"
@@ -195,7 +195,7 @@ async fn edit_beyond_the_depth_limit_is_refused() {
         });
 
         let (_, output) = answered(&agent, Answer::Edit(nested)).await;
-        let result = texts(&output.messages).remove(0);
+        let result = result_texts(&output.messages).remove(0);
         match depth {
             100 => assert_eq!((&*result, log.len()), ("act ran", 1)),
             _ => {
@@ -216,12 +216,12 @@ async fn edit_that_a_rule_denies_is_refused() {
 
     let allowed = edited(acting(&log).permissions(rules()), json!({"n": 2})).await;
     assert_eq!(
-        texts(&allowed.messages),
+        result_texts(&allowed.messages),
         ["act ran"],
         "the rule was answered"
     );
     let denied = edited(acting(&log).permissions(rules()), json!({"n": 666})).await;
-    assert!(texts(&denied.messages)[0].contains("denied by rule deny:act(n:666)"));
+    assert!(result_texts(&denied.messages)[0].contains("denied by rule deny:act(n:666)"));
     assert_eq!(log.take(), [r#"{"n":2}"#]);
     let denial = &denied.permission_denials[0];
     assert_eq!(*denial.tool_input, json!({"n": 666}));
@@ -247,7 +247,7 @@ async fn hooks_see_edited_arguments_and_their_question_is_answered() {
         ),
     ] {
         let output = edited(acting(&log).hook(decides()), json!({ "n": n })).await;
-        assert_eq!(texts(&output.messages), [result]);
+        assert_eq!(result_texts(&output.messages), [result]);
     }
 
     assert_eq!(log.take(), [r#"{"n":2}"#]);
@@ -264,7 +264,7 @@ async fn gate_may_not_change_edited_arguments() {
     );
     let agent = acting(&log).permissions(confines);
     let output = edited(agent, json!({"n": 3})).await;
-    let result = texts(&output.messages).remove(0);
+    let result = result_texts(&output.messages).remove(0);
     assert!(
         result.contains("other arguments than were approved"),
         "{result}"
@@ -284,7 +284,7 @@ async fn plan_mode_set_while_a_question_is_open_holds_for_edited_arguments() {
         }
     }
 
-    let results = texts(&run.into_output().unwrap().messages);
+    let results = result_texts(&run.into_output().unwrap().messages);
     assert!(results[0].contains("plan mode"), "{results:?}");
     assert_eq!(log.len(), 0);
 }
@@ -322,7 +322,7 @@ async fn hook_and_gate_that_stop_at_edited_arguments_end_the_run() {
     ] {
         let output = edited(agent, json!({"n": 2})).await;
         assert_eq!((output.end, log.len()), (end, 0));
-        let results = texts(&output.messages);
+        let results = result_texts(&output.messages);
         assert_eq!(results[0], "Error: enough");
         assert!(results[1].contains("did not run"), "{results:?}");
     }
@@ -369,7 +369,7 @@ async fn edit_of_a_call_that_a_hook_changed_late_is_checked_once_more() {
         });
         let agent = acting(&log).hook(changes).permissions(gate);
         let output = edited(agent, json!({ "n": n })).await;
-        assert_eq!(texts(&output.messages), [result]);
+        assert_eq!(result_texts(&output.messages), [result]);
         assert_eq!(log.take(), vec![format!("{{\"n\":{n}}}"); ran]);
     }
 }

@@ -10,7 +10,7 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Gate, Log, agent, logged, texts};
+use crate::kit::{Gate, Log, agent, logged, result_texts};
 
 fn acting(log: &Log) -> AgentBuilder {
     let model = ScriptedModel::new()
@@ -34,7 +34,7 @@ fn pre(decision: ToolDecision) -> FnHook {
 /// The first result of a run of this agent.
 async fn result(agent: AgentBuilder) -> String {
     let output = agent.build().unwrap().run("Go").await.unwrap();
-    texts(&output.messages).remove(0)
+    result_texts(&output.messages).remove(0)
 }
 
 /// Gives one answer, and keeps the questions and the arguments that were shown.
@@ -177,6 +177,6 @@ async fn context_of_a_gate_is_added_once_to_a_call_that_was_approved_later() {
         assert_eq!(calls[0].context, ["It is Friday."]);
         let second = build(ScriptedModel::new().say("done"), note);
         let resumed = second.session(note).resume(Decision::allow(&calls[0]));
-        assert_eq!(texts(&resumed.await.unwrap().messages), [expected]);
+        assert_eq!(result_texts(&resumed.await.unwrap().messages), [expected]);
     }
 }

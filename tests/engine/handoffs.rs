@@ -15,7 +15,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::kit::{agent, kinds, text_of, texts};
+use crate::kit::{agent, kinds, result_texts, text_of};
 
 fn to(agent: &str) -> Value {
     json!({"agent": agent, "reason": "It is theirs"})
@@ -210,7 +210,7 @@ async fn handoff_beyond_the_limit_is_refused() {
     let triage = bouncing("billing", 5).say("enough");
     let support = group(triage, bouncing("triage", 4)).build().unwrap();
     let output = support.run("s", "Go").await.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts.len(), 9);
     assert_eq!(texts[7], r#"Handed over to "triage"."#);
     assert_eq!(texts[8], text_of("handoff, limit"));
@@ -226,7 +226,7 @@ async fn handoff_that_is_not_possible_is_an_error() {
     let support = group(triage, ScriptedModel::new()).build().unwrap();
     let output = support.run("s", "Go").await.unwrap();
     assert_eq!(
-        texts(&output.messages),
+        result_texts(&output.messages),
         [text_of("handoff, unknown"), text_of("handoff, self")]
     );
     assert_eq!(support.active(&output.state).name(), "triage");
@@ -244,7 +244,7 @@ async fn first_of_two_handoffs_counts() {
     assert_eq!(output.text, "mine");
     let expected = r#"Error: "billing" already has the conversation"#;
     assert_eq!(
-        texts(&output.messages),
+        result_texts(&output.messages),
         [text_of("handoff"), expected.to_owned()]
     );
 }

@@ -5,7 +5,7 @@ use agentcore::{Agent, AgentBuilder, ErrorKind, hook};
 use serde_json::json;
 
 use crate::kit::small_stack::survives;
-use crate::kit::{agent, delegate, texts};
+use crate::kit::{agent, delegate, result_texts};
 
 /// `builder` with `count` hooks that wrap model calls, and as many that wrap tool calls.
 fn with_wrapping_hooks(builder: AgentBuilder, count: usize) -> AgentBuilder {
@@ -38,7 +38,7 @@ fn results_of(agent: &Agent) -> Vec<String> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().unwrap();
     let output = runtime.block_on(async { agent.run("Go").await.unwrap() });
-    texts(&output.messages)
+    result_texts(&output.messages)
 }
 
 #[test]

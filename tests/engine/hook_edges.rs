@@ -11,7 +11,7 @@ use agentcore::{
 use serde_json::{Value, json};
 
 use crate::kit::retrying::{fails_midway, retrying, streamed_text, streaming};
-use crate::kit::{Log, agent, collect, echo, kinds, logged, results, roles, texts, watch};
+use crate::kit::{Log, agent, collect, echo, kinds, logged, result_texts, results, roles, watch};
 
 fn pre(name: &'static str, decision: ToolDecision) -> FnHook {
     hook::pre_tool_use(name, move |_, _| {
@@ -178,7 +178,7 @@ async fn hook_stop_among_parallel_calls_leaves_a_valid_history() {
     assert_eq!(output.end, ExitReason::HookStopped);
     assert_eq!(roles(&output.messages), "user assistant tool tool tool");
     output.messages.validate_for_model().unwrap();
-    assert_eq!(texts(&output.messages)[1], "Error: enough");
+    assert_eq!(result_texts(&output.messages)[1], "Error: enough");
     assert!(
         !log.take()
             .iter()
@@ -207,7 +207,7 @@ async fn response_made_by_a_hook_is_treated_as_an_answer() {
         .unwrap();
     let output = agent.run("Go").await.unwrap();
     assert_eq!((&*output.text, output.turns), ("made up", 2));
-    assert_eq!(texts(&output.messages), ["a"]);
+    assert_eq!(result_texts(&output.messages), ["a"]);
     output.messages.validate_for_model().unwrap();
 }
 

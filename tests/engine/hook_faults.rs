@@ -9,7 +9,7 @@ use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::{ErrorKind, ExitReason, FuncTool, Todo, ToolDecision};
 use serde_json::json;
 
-use crate::kit::{agent, any_object, echo, roles, sleep, stored, texts, warnings, watch};
+use crate::kit::{agent, any_object, echo, result_texts, roles, sleep, stored, warnings, watch};
 
 /// How a hook goes wrong, and what the error says of it.
 #[derive(Clone, Copy)]
@@ -153,7 +153,7 @@ async fn hook_fault_around_a_tool_call_is_its_error_result() {
                 .build()
                 .unwrap();
             let output = agent.run("Go").await.unwrap();
-            let texts = texts(&output.messages);
+            let texts = result_texts(&output.messages);
             assert!(
                 texts[0].starts_with(&format!("Error: {words}")),
                 "{texts:?}"
@@ -219,7 +219,7 @@ async fn call_repeated_by_a_hook_has_the_full_tool_timeout_again() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["done"]);
+    assert_eq!(result_texts(&output.messages), ["done"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,5 +242,5 @@ async fn wait_of_a_hook_before_a_call_does_not_reduce_the_tool_timeout() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["done"]);
+    assert_eq!(result_texts(&output.messages), ["done"]);
 }

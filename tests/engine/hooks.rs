@@ -12,7 +12,7 @@ use agentcore::{
 use serde_json::json;
 
 use crate::kit::{
-    Gate, Log, agent, any_object, echo, logged, roles, sleep, stored, texts, warnings, watch,
+    Gate, Log, agent, any_object, echo, logged, result_texts, roles, sleep, stored, warnings, watch,
 };
 
 fn onions(name: &'static str, log: &Log) -> [FnHook; 2] {
@@ -118,7 +118,7 @@ async fn closures_can_implement_every_phase() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["changed"]);
+    assert_eq!(result_texts(&output.messages), ["changed"]);
     assert_eq!(
         log.take(),
         [
@@ -196,7 +196,7 @@ async fn inner_time_of_model_and_tool_does_not_count_as_hook_time() {
         .unwrap();
     let output = agent.run("Go").await.unwrap();
     assert_eq!(
-        (texts(&output.messages), &*output.text),
+        (result_texts(&output.messages), &*output.text),
         (vec!["done".into()], "done")
     );
 }
@@ -239,7 +239,7 @@ async fn hook_may_repeat_a_call_only_of_an_idempotent_tool() {
         let model = ScriptedModel::new().call("act", json!({})).say("done");
         let agent = agent(model).tool(tool).hook(twice).build().unwrap();
         let output = agent.run("Go").await.unwrap();
-        let text = texts(&output.messages).remove(0);
+        let text = result_texts(&output.messages).remove(0);
         if idempotent {
             assert_eq!((log.len(), &*text), (2, "act ran"));
         } else {
@@ -329,7 +329,7 @@ async fn strongest_decision_wins_in_any_hook_order() {
             .permissions(Gate(|_: &_| ToolDecision::ask("the mode asks")))
             .build()
             .unwrap();
-        let text = texts(&agent.run("Go").await.unwrap().messages).remove(0);
+        let text = result_texts(&agent.run("Go").await.unwrap().messages).remove(0);
         assert!(text.contains(expected), "{text} / {expected}");
     }
 }
@@ -350,7 +350,7 @@ async fn pre_tool_use_hooks_change_arguments_and_add_context() {
         .say("done");
     let agent = agent(model).tool(echo()).hooks(hooks).build().unwrap();
     let output = agent.run("Go").await.unwrap();
-    let text = texts(&output.messages).remove(0);
+    let text = result_texts(&output.messages).remove(0);
     assert_eq!(text, "other\n\nIt is noon.");
     let asked = output.messages.assistant_messages().next().unwrap();
     let call = asked.tool_calls().next().unwrap();
@@ -379,7 +379,7 @@ async fn hook_stop_ends_the_run_and_skips_calls_not_yet_started() {
     let output = agent.run("Go").await.unwrap();
     assert_eq!(output.end, ExitReason::HookStopped);
     assert_eq!(log.take(), [""; 0]);
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[0], "Error: enough");
     assert!(texts[1].contains("did not run"), "{texts:?}");
 }
@@ -410,7 +410,7 @@ async fn hook_tool_replaces_an_agent_tool_with_a_warning_and_sees_run_values() {
     let agent = agent(model).tool(echo()).hook(hook).build().unwrap();
     let (messages, output) = watch(agent.session("s").with(1_u8).run("Go")).await;
     let output = output.unwrap();
-    assert_eq!(texts(&output.messages), ["7 1 from the context"]);
+    assert_eq!(result_texts(&output.messages), ["7 1 from the context"]);
     assert!(warnings(&messages)[0].contains("hides"));
     assert_eq!(output.state.todos.len(), 1);
     let next = agent.session("s").run("More").await;

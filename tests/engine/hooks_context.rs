@@ -20,10 +20,10 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use crate::hook_texts::assert_text;
 use crate::kit::keys::listen;
 use crate::kit::spied_store::{Spied, Spy};
-use crate::kit::{Log, agent, any_object, echo, roles, stored, texts, warnings, watch};
+use crate::kit::{Log, agent, any_object, echo, result_texts, roles, stored, warnings, watch};
 
 fn lens(request: &ModelRequest) -> Vec<usize> {
-    let results = texts(&request.messages);
+    let results = result_texts(&request.messages);
     results.iter().map(|text| text.chars().count()).collect()
 }
 
@@ -67,9 +67,12 @@ async fn old_tool_results_are_shortened_in_steps_of_ten() {
     });
 
     assert_eq!(changes.count(), 3);
-    assert_text("cleared_result.txt", &texts(&requests[20].messages)[3]);
+    assert_text(
+        "cleared_result.txt",
+        &result_texts(&requests[20].messages)[3],
+    );
     assert!(
-        texts(&output.messages)
+        result_texts(&output.messages)
             .iter()
             .all(|text| text.len() > 2_000)
     );

@@ -7,7 +7,7 @@ use agentcore::{Hook, PermissionMode, RunOutput, SdkMessage, Todo, TodoStatus};
 use serde_json::{Value, json};
 
 use crate::kit::hooks::{golden, pretty};
-use crate::kit::{agent, texts, watch};
+use crate::kit::{agent, result_texts, watch};
 
 async fn run<const N: usize>(lists: [Value; N]) -> (Vec<SdkMessage>, RunOutput) {
     let model = lists
@@ -57,7 +57,7 @@ async fn write_todos_replaces_the_list_and_emits_a_state_change() {
     let second = json!([{"id": "3", "title": "Write tests", "status": "pending"}]);
     let (messages, output) = run([first, second.clone(), second, json!([])]).await;
     assert_eq!(
-        texts(&output.messages),
+        result_texts(&output.messages),
         [
             "Updated 2 todo(s)",
             "Updated 1 todo(s)",
@@ -87,7 +87,7 @@ async fn todo_fields_of_other_agents_are_accepted() {
         {"content": "Ship"},
     ]);
     let (_, output) = run([list]).await;
-    assert_eq!(texts(&output.messages), ["Updated 3 todo(s)"]);
+    assert_eq!(result_texts(&output.messages), ["Updated 3 todo(s)"]);
     assert_eq!(
         *output.state.todos,
         [
@@ -125,7 +125,7 @@ async fn invalid_todo_list_is_a_tool_error_and_changes_nothing() {
     ];
     for (wrong, expected) in wrong {
         let (_, output) = run([good.clone(), wrong]).await;
-        let text = &texts(&output.messages)[1];
+        let text = &result_texts(&output.messages)[1];
         assert!(text.starts_with("Error: "), "{text}");
         for part in expected {
             assert!(text.contains(part), "{text}");
@@ -194,7 +194,7 @@ async fn ten_thousand_tasks_get_unique_ids() {
         .chain(named)
         .collect();
     let (_, output) = run([list.into()]).await;
-    assert_eq!(texts(&output.messages), ["Updated 10000 todo(s)"]);
+    assert_eq!(result_texts(&output.messages), ["Updated 10000 todo(s)"]);
     let todos = &output.state.todos;
     let ids: std::collections::BTreeSet<&str> = todos.iter().map(|todo| &*todo.id).collect();
     assert_eq!((todos.len(), ids.len()), (10_000, 10_000));
@@ -204,7 +204,7 @@ async fn ten_thousand_tasks_get_unique_ids() {
         .map(|n| json!({"title": n, "status": "?"}))
         .collect();
     let (_, output) = run([wrong.into()]).await;
-    let text = &texts(&output.messages)[0];
+    let text = &result_texts(&output.messages)[0];
     assert!(
         text.starts_with("Error: ") && text.len() < 10_000,
         "{}",
@@ -234,7 +234,7 @@ async fn list_over_a_limit_is_a_tool_error_and_changes_nothing() {
         (json!(together), "more than 262144 bytes together"),
     ] {
         let (_, output) = run([small.clone(), list]).await;
-        let error = texts(&output.messages).pop().unwrap();
+        let error = result_texts(&output.messages).pop().unwrap();
         assert!(error.contains(why), "{error:.300}");
         assert_eq!(output.state.todos.len(), 1);
     }

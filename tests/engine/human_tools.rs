@@ -9,7 +9,7 @@ use agentcore::{
 };
 use serde_json::json;
 
-use crate::kit::{agent, texts};
+use crate::kit::{agent, result_texts};
 
 fn asking(tool: &str) -> AgentBuilder {
     let model = ScriptedModel::new()
@@ -55,7 +55,7 @@ async fn answer_is_the_result_of_the_call() {
             assert!(!responder.respond(id, Answer::Deny("no".to_owned())));
         });
         assert_eq!(
-            texts(&output.await.messages),
+            result_texts(&output.await.messages),
             [expected],
             "{tool} {answer:?}"
         );
@@ -68,7 +68,7 @@ async fn question_without_an_answer_is_an_error_for_the_model() {
         let output = asking(tool).build().unwrap().run("Go").await.unwrap();
         let expected = "Error: the question was not answered; decide yourself, or report what you \
                         need to know";
-        assert_eq!(texts(&output.messages), [expected]);
+        assert_eq!(result_texts(&output.messages), [expected]);
     }
 }
 
@@ -100,7 +100,7 @@ async fn pending_question_is_answered_by_a_decision() {
             .await
             .unwrap();
         assert_eq!(output.end, ExitReason::EndTurn, "{tool}");
-        assert_eq!(texts(&output.messages), [expected], "{tool}");
+        assert_eq!(result_texts(&output.messages), [expected], "{tool}");
     }
 }
 
@@ -130,7 +130,7 @@ async fn question_of_a_subagent_reaches_the_responder_of_the_run_at_the_top() {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         responder.respond(id, Answer::reply("yes, please"));
     });
-    assert_eq!(texts(&output.await.messages), ["All quiet."]);
+    assert_eq!(result_texts(&output.await.messages), ["All quiet."]);
     assert_eq!(count.into_inner(), 1);
     assert_eq!(scout.requests()[1].messages.last_content(), "yes, please");
 }

@@ -11,7 +11,8 @@ use agentcore::{
 use serde_json::json;
 
 use crate::kit::{
-    Gate, agent, any_object, collect, echo, kinds, logged, progress, results, roles, texts, watch,
+    Gate, agent, any_object, collect, echo, kinds, logged, progress, result_texts, results, roles,
+    watch,
 };
 
 #[tokio::test]
@@ -75,7 +76,7 @@ async fn results_of_several_tool_calls_are_one_user_message() {
         .say("done");
     let agent = agent(StrictModel::new(model)).tool(echo()).build().unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
-    assert_eq!(texts(&output.unwrap().messages), ["a", "b", "c"]);
+    assert_eq!(result_texts(&output.unwrap().messages), ["a", "b", "c"]);
     let shown: Vec<_> = messages
         .iter()
         .filter_map(|message| match message {
@@ -245,7 +246,7 @@ async fn denied_tool_call_does_not_run_and_is_reported() {
         .unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     let output = output.unwrap();
-    assert_eq!(texts(&output.messages), ["Error: not on my watch"]);
+    assert_eq!(result_texts(&output.messages), ["Error: not on my watch"]);
     assert_eq!(log.len(), 0);
     assert_eq!(output.permission_denials.len(), 1);
     assert_eq!(
@@ -278,7 +279,7 @@ async fn unknown_tool_is_an_error_result_with_suggestions() {
     let agent = agent(model).tool(echo()).build().unwrap();
     let output = agent.run("Go").await.unwrap();
     assert_eq!(
-        texts(&output.messages),
+        result_texts(&output.messages),
         [
             r#"Error: unknown tool "Ehco". Did you mean: echo? Available tools: echo"#,
             r#"Error: unknown tool "frobnicate". Available tools: echo"#,
@@ -299,7 +300,7 @@ async fn first_unknown_names_of_a_response_are_compared_with_many_tools() {
         .say("done");
     let agent = agent(model).tools(tools).build().unwrap();
     let output = agent.run("Go").await.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     let has_hint = |text: &&String| text.contains("Did you mean: tool_");
     assert_eq!(texts[..40].iter().filter(has_hint).count(), 17);
     assert!(texts[0].contains("Did you mean: tool_0000"), "{}", texts[0]);
@@ -389,7 +390,7 @@ async fn results_of_a_hundred_calls_keep_call_order() {
     let agent = agent(StrictModel::new(model)).tool(echo()).build().unwrap();
     let output = agent.run("Go").await.unwrap();
     let expected: Vec<_> = (0..100).map(|n| n.to_string()).collect();
-    assert_eq!(texts(&output.messages), expected);
+    assert_eq!(result_texts(&output.messages), expected);
 }
 
 #[tokio::test]
@@ -406,7 +407,7 @@ async fn duplicate_and_missing_call_ids_are_made_unique() {
         .say("done");
     let agent = agent(StrictModel::new(model)).tool(echo()).build().unwrap();
     let output = agent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["1", "2", "3", "4"]);
+    assert_eq!(result_texts(&output.messages), ["1", "2", "3", "4"]);
     output.messages.validate_for_model().unwrap();
 }
 

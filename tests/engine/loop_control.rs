@@ -12,7 +12,7 @@ use agentcore::{
 use serde_json::json;
 
 use crate::kit::{
-    Gate, Log, agent, echo, kinds, logged, roles, sleep, stored, stuck, texts, watch,
+    Gate, Log, agent, echo, kinds, logged, result_texts, roles, sleep, stored, stuck, watch,
 };
 
 fn after(seconds: u64, handle: RunHandle, act: impl FnOnce(RunHandle) + Send + 'static) {
@@ -82,7 +82,7 @@ async fn interrupt_during_tool_calls_keeps_finished_results() {
     let (messages, output) = watch(run).await;
     let output = output.unwrap();
     assert_eq!(output.end, ExitReason::Interrupted);
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[0], "quick");
     assert!(texts[1].contains("may have had an effect"), "{}", texts[1]);
     assert!(texts[2].contains("did not run"), "{}", texts[2]);
@@ -128,7 +128,7 @@ async fn interrupt_between_turns_keeps_the_tool_results() {
     handle.interrupt();
     assert_eq!(handle.exit_reason(), Some(ExitReason::Interrupted));
     let output = run.into_output().unwrap();
-    assert_eq!(texts(&output.messages), ["x"]);
+    assert_eq!(result_texts(&output.messages), ["x"]);
 }
 
 #[tokio::test]

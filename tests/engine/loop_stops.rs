@@ -14,7 +14,7 @@ use agentcore::{
 };
 use serde_json::json;
 
-use crate::kit::{Log, agent, echo, kinds, logged, roles, stored, texts, warnings, watch};
+use crate::kit::{Log, agent, echo, kinds, logged, result_texts, roles, stored, warnings, watch};
 
 fn says(text: &str, stop: StopReason) -> ScriptedModel {
     ScriptedModel::new().step(Step::text(text).stop(stop))
@@ -345,7 +345,7 @@ async fn repeated_equal_calls_add_a_warning_and_end_the_run() {
     let (messages, output) = watch(agent.run("Go")).await;
     let output = output.unwrap();
     assert_eq!((output.end, output.turns), (ExitReason::LoopDetected, 5));
-    let warned: Vec<_> = texts(&output.messages)
+    let warned: Vec<_> = result_texts(&output.messages)
         .iter()
         .map(|text| text.contains("third time"))
         .collect();

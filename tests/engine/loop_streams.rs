@@ -8,7 +8,7 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{agent, echo, kinds, stuck, texts, warnings, watch};
+use crate::kit::{agent, echo, kinds, result_texts, stuck, warnings, watch};
 
 #[tokio::test]
 async fn partial_messages_form_a_valid_event_stream() {
@@ -111,7 +111,7 @@ async fn interleaved_streamed_calls_are_emitted_once_each() {
         .build()
         .unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
-    assert_eq!(texts(&output.unwrap().messages), ["0", "1"]);
+    assert_eq!(result_texts(&output.unwrap().messages), ["0", "1"]);
     let ids: Vec<_> = messages
         .iter()
         .filter(|message| matches!(message, SdkMessage::Partial(_)))

@@ -12,7 +12,7 @@ use futures::StreamExt;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
-use crate::kit::{Gate, Log, agent, any_object, echo, logged, texts};
+use crate::kit::{Gate, Log, agent, any_object, echo, logged, result_texts};
 
 fn looking() -> FuncTool {
     FuncTool::new("look", "Looks", any_object(), |_, _| async { "seen" })
@@ -32,7 +32,7 @@ async fn plan_mode_denies_mutating_tools_without_a_gate() {
         .unwrap();
     let output = agent.run("Go").await.unwrap();
     assert_eq!(log.take(), Vec::<String>::new());
-    let said = texts(&output.messages);
+    let said = result_texts(&output.messages);
     assert!(said[0].contains("plan mode"), "{said:?}");
     assert_eq!(said[1], "seen");
     assert_eq!(output.permission_denials.len(), 1);
@@ -52,7 +52,7 @@ async fn dont_ask_mode_denies_calls_that_need_an_answer() {
     .unwrap();
     let run = agent.run("Go");
     let _responder = run.responder();
-    let said = texts(&run.await.unwrap().messages);
+    let said = result_texts(&run.await.unwrap().messages);
     assert!(said[0].contains("dontAsk mode"), "{said:?}");
 }
 
@@ -69,7 +69,10 @@ async fn tool_allowed_by_the_registry_runs_without_a_question() {
         .permissions(Gate(|_: &GateRequest| ToolDecision::ask("sure?")))
         .build()
         .unwrap();
-    assert_eq!(texts(&agent.run("Go").await.unwrap().messages), ["x"]);
+    assert_eq!(
+        result_texts(&agent.run("Go").await.unwrap().messages),
+        ["x"]
+    );
 }
 
 #[tokio::test]
@@ -164,7 +167,11 @@ async fn repeated_calls_run_with_loop_detection_disabled() {
         .unwrap();
     let output = agent.run("Go").await.unwrap();
     assert_eq!(output.end, ExitReason::EndTurn);
-    assert!(texts(&output.messages).iter().all(|text| text == "seen"));
+    assert!(
+        result_texts(&output.messages)
+            .iter()
+            .all(|text| text == "seen")
+    );
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 use serde_json::json;
 
 use crate::kit::spied_store::{Spied, Spy};
-use crate::kit::{agent, any_object, asking, echo, texts, warnings, watch};
+use crate::kit::{agent, any_object, asking, echo, result_texts, warnings, watch};
 
 /// Runs and wants one result at the end, which it returns.
 async fn result_of(builder: AgentBuilder) -> serde_json::Value {
@@ -148,7 +148,7 @@ async fn confirmer_panic_denies_the_call() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    assert!(texts(&output.messages)[0].starts_with("Error: "));
+    assert!(result_texts(&output.messages)[0].starts_with("Error: "));
     assert_eq!(output.text, "done");
 }
 
@@ -207,7 +207,7 @@ async fn store_panic_after_a_call_keeps_its_result() {
     let (messages, output) = watch(agent.session("s").run("Go")).await;
     let error = output.unwrap_err();
     assert!(error.to_string().contains("no tool"), "{error}");
-    assert_eq!(texts(&error.partial().unwrap().messages), ["x"]);
+    assert_eq!(result_texts(&error.partial().unwrap().messages), ["x"]);
     assert!(messages.last().unwrap().is_result());
 }
 
@@ -272,7 +272,7 @@ async fn panic_in_a_cancelled_hook_does_not_change_the_exit_reason() {
     run.handle().interrupt();
     let output = run.await.unwrap();
     assert_eq!(output.end, ExitReason::Interrupted);
-    let said = texts(&output.messages);
+    let said = result_texts(&output.messages);
     assert_eq!(said[0], "a");
     assert!(said[1].contains("cancelled") && said[2].contains("cancelled"));
 }
@@ -394,8 +394,8 @@ async fn panic_in_a_tool_property_is_an_error_result() {
         .unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     let output = output.unwrap();
-    assert_eq!(texts(&output.messages)[1], "x");
-    assert!(texts(&output.messages)[0].contains("who knows"));
+    assert_eq!(result_texts(&output.messages)[1], "x");
+    assert!(result_texts(&output.messages)[0].contains("who knows"));
     assert!(matches!(messages.last(), Some(SdkMessage::Result(_))));
 }
 

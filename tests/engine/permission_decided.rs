@@ -13,7 +13,9 @@ use agentcore::{
 use serde_json::{Value, json};
 
 use crate::kit::spied_store::{Spied, Spy};
-use crate::kit::{Gate, Log, agent, asking, kinds, logged, roles, stuck, texts, warnings, watch};
+use crate::kit::{
+    Gate, Log, agent, asking, kinds, logged, result_texts, roles, stuck, warnings, watch,
+};
 
 /// Two calls of `act` wait in the session "s" of this store.
 async fn parked(store: &ThreadStore, log: &Log) -> Vec<PendingCall> {
@@ -65,8 +67,8 @@ async fn denial_is_stored_before_a_sibling_call_ends() {
     let late = agent.session("s").resume(Decision::allow(&calls[0]));
     assert_eq!(late.await.unwrap_err().kind(), ErrorKind::Conflict);
     let output = agent.session("s").run("And?").await.unwrap();
-    assert_eq!(texts(&output.messages)[0], "Error: never");
-    assert!(texts(&output.messages)[1].contains("may have run"));
+    assert_eq!(result_texts(&output.messages)[0], "Error: never");
+    assert!(result_texts(&output.messages)[1].contains("may have run"));
     assert_eq!(log.len(), 0);
 }
 
@@ -111,7 +113,7 @@ async fn approval_that_could_not_be_stored_remains_valid() {
         .build()
         .unwrap();
     let output = agent.session("s").resume(all()).await.unwrap();
-    assert_eq!(texts(&output.messages), ["act ran", "act ran"]);
+    assert_eq!(result_texts(&output.messages), ["act ran", "act ran"]);
     assert_eq!(log.len(), 2);
 }
 
@@ -210,7 +212,7 @@ async fn plan_mode_denies_an_approved_call() {
         .resume(Decision::allow(&calls[0]))
         .await
         .unwrap();
-    assert!(texts(&output.messages)[0].contains("plan mode"));
+    assert!(result_texts(&output.messages)[0].contains("plan mode"));
     assert_eq!(log.len(), 0);
 }
 
@@ -225,7 +227,7 @@ async fn gate_interrupt_ends_a_resumed_run() {
     let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
     let output = agent.session("s").resume(all).await.unwrap();
     assert_eq!((output.end, log.len()), (ExitReason::Interrupted, 0));
-    assert_eq!(texts(&output.messages), ["Error: hands off"]);
+    assert_eq!(result_texts(&output.messages), ["Error: hands off"]);
     assert_eq!(output.pending(), &calls[1..]);
 }
 
@@ -248,7 +250,7 @@ async fn gate_interrupt_about_arguments_that_a_hook_changed_ends_a_resumed_run()
     let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
     let output = agent.session("s").resume(all).await.unwrap();
     assert_eq!((output.end, log.len()), (ExitReason::Interrupted, 0));
-    assert_eq!(texts(&output.messages), ["Error: hands off"]);
+    assert_eq!(result_texts(&output.messages), ["Error: hands off"]);
     assert_eq!(output.pending(), &calls[1..]);
 }
 
@@ -268,7 +270,7 @@ async fn approved_call_with_arguments_changed_by_the_gate_does_not_run() {
         .unwrap();
     let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
     let output = agent.session("s").resume(all).await.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[0], "act ran");
     assert!(texts[1].contains("other arguments"), "{}", texts[1]);
     assert_eq!(log.take(), ["act{\"n\":1}"]);
@@ -312,7 +314,7 @@ async fn edited_call_runs_with_the_edited_arguments() {
     let decisions: Vec<Decision> = serde_json::from_str(&json).unwrap();
     let output = agent.session("s").resume(decisions).await.unwrap();
     assert_eq!(log.take(), ["act{\"n\":9}"]);
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[0], "act ran");
     assert!(texts[1].starts_with("Error: "), "{}", texts[1]);
     let asked = output.messages.get(1).unwrap().tool_calls().next().unwrap();
@@ -394,7 +396,10 @@ async fn expired_pending_call_can_be_denied() {
     let late = agent.session("s").resume(Decision::allow_for_session(call));
     assert!(late.await.unwrap_err().to_string().contains("expired"));
     let denied = agent.session("s").resume(Decision::deny(call, "too late"));
-    assert_eq!(texts(&denied.await.unwrap().messages), ["Error: too late"]);
+    assert_eq!(
+        result_texts(&denied.await.unwrap().messages),
+        ["Error: too late"]
+    );
 }
 
 /// Cannot store that a call begins.
@@ -466,7 +471,10 @@ async fn hooks_see_the_edited_arguments_of_a_call() {
         Decision::edit(&calls[1], json!({"n": 5})),
     ];
     let output = agent.session("s").resume(decisions).await.unwrap();
-    assert_eq!(texts(&output.messages), ["act ran", "Error: too many"]);
+    assert_eq!(
+        result_texts(&output.messages),
+        ["act ran", "Error: too many"]
+    );
     assert_eq!(log.take(), ["act{\"n\":4}"]);
 }
 

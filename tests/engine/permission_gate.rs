@@ -16,7 +16,8 @@ use agentcore::{
 use serde_json::json;
 
 use crate::kit::{
-    Gate, Log, agent, any_object, asking, kinds, logged, progress, sleep, texts, warnings, watch,
+    Gate, Log, agent, any_object, asking, kinds, logged, progress, result_texts, sleep, warnings,
+    watch,
 };
 
 fn calls_act() -> ScriptedModel {
@@ -56,7 +57,7 @@ async fn gate_decision_sets_arguments_and_result_of_the_call() {
             .unwrap();
         let output = agent.run("Go").await.unwrap();
         assert_eq!(log.take().join(" "), ran);
-        assert!(texts(&output.messages)[0].starts_with(text));
+        assert!(result_texts(&output.messages)[0].starts_with(text));
     }
 }
 
@@ -90,7 +91,7 @@ fn explanations(messages: &[SdkMessage]) -> Vec<String> {
 async fn denial_of_a_large_call_is_explained_off_the_executor() {
     let own_thread = format!("{:?}", std::thread::current().id());
     let texts = |count: usize| json!({"texts": vec!["x".repeat(100); count]});
-    for (args, is_large) in [(texts(2), false), (texts(200), true)] {
+    for (args, is_large) in [(result_texts(2), false), (result_texts(200), true)] {
         let model = ScriptedModel::new().call("act", args).say("done");
         let agent = agent(model)
             .tool(logged("act", &Log::default()))
@@ -180,7 +181,7 @@ async fn gate_interrupt_ends_the_run_and_skips_other_calls() {
     let output = agent.run("Go").await.unwrap();
     assert_eq!(output.end, ExitReason::Interrupted);
     assert_eq!(log.take(), [""; 0]);
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[0], "Error: stop it");
     assert!(texts[1].contains("did not run") && texts[2].contains("did not run"));
     output.messages.validate_for_model().unwrap();
@@ -208,7 +209,7 @@ async fn failing_gate_denies_the_call() {
             .build()
             .unwrap();
         let output = agent.run("Go").await.unwrap();
-        assert!(texts(&output.messages)[0].contains("permission check failed"));
+        assert!(result_texts(&output.messages)[0].contains("permission check failed"));
         assert_eq!((log.len(), &*output.text), (0, "done"));
     }
 }
@@ -264,7 +265,7 @@ async fn arguments_changed_after_the_gate_are_checked_again() {
         .unwrap();
     let output = agent.run("Go").await.unwrap();
     assert_eq!(
-        (log.len(), &*texts(&output.messages)[0]),
+        (log.len(), &*result_texts(&output.messages)[0]),
         (0, "Error: only 1")
     );
 
@@ -323,7 +324,7 @@ async fn answer_of_the_confirmer_decides_the_call() {
             .unwrap();
         let output = agent.run("Go").await.unwrap();
         assert_eq!(log.len(), ran);
-        let result = texts(&output.messages).remove(0);
+        let result = result_texts(&output.messages).remove(0);
         assert!(result.starts_with(text), "{result}");
         let asked = asked.lock().unwrap();
         assert_eq!((asked.len(), &*asked[0].question), (1, "run act?"));
@@ -429,7 +430,7 @@ async fn dropped_or_late_responder_leaves_the_question_unanswered() {
 
         drop(responder);
         let output = run.into_output().unwrap();
-        assert!(texts(&output.messages)[0].contains(words));
+        assert!(result_texts(&output.messages)[0].contains(words));
         assert_eq!(log.len(), 0);
     }
 }
@@ -467,7 +468,10 @@ async fn waiting_for_an_answer_counts_toward_no_timeout() {
         seen.push(message);
     }
 
-    assert_eq!(texts(&run.into_output().unwrap().messages), ["Allow"]);
+    assert_eq!(
+        result_texts(&run.into_output().unwrap().messages),
+        ["Allow"]
+    );
     assert!(progress(&seen).iter().any(|progress| progress.heartbeat));
     assert_eq!(warnings(&seen), [""; 0]);
 }
@@ -492,6 +496,6 @@ async fn interrupt_during_a_question_ends_the_run_and_closes_the_question() {
 
     let output = run.into_output().unwrap();
     assert_eq!((output.end, log.len()), (ExitReason::Interrupted, 0));
-    assert!(texts(&output.messages)[0].contains("did not run"));
+    assert!(result_texts(&output.messages)[0].contains("did not run"));
     assert!(!responder.respond(id.unwrap(), Answer::Allow), "too late");
 }

@@ -11,7 +11,7 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Gate, Log, agent, any_object, logged, texts, watch};
+use crate::kit::{Gate, Log, agent, any_object, logged, result_texts, watch};
 
 fn config(json: &Value) -> PermissionConfig {
     PermissionConfig::from_json(&json.to_string()).unwrap()
@@ -34,7 +34,7 @@ async fn outcome(command: &str, with: impl FnOnce(AgentBuilder) -> AgentBuilder)
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    let text = texts(&output.messages).remove(0);
+    let text = result_texts(&output.messages).remove(0);
     assert_eq!(log.len(), usize::from(text == "Bash ran"), "{text}");
     text
 }
@@ -112,7 +112,7 @@ async fn mode_set_on_the_handle_overrides_the_config() {
         }
     }
 
-    let texts = texts(&run.into_output().unwrap().messages);
+    let texts = result_texts(&run.into_output().unwrap().messages);
     assert_eq!(texts[0], "Bash ran");
     assert!(texts[1].contains("dontAsk mode"), "{}", texts[1]);
     assert_eq!(log.len(), 1);
@@ -135,7 +135,7 @@ async fn relative_rules_are_resolved_at_the_backend_root() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert!(
         texts[0].starts_with("Error: denied by rule"),
         "{}",
@@ -232,7 +232,7 @@ async fn arguments_changed_by_one_gate_are_checked_by_all_gates() {
             .build()
             .unwrap();
         let output = agent.run("Go").await.unwrap();
-        let text = texts(&output.messages).remove(0);
+        let text = result_texts(&output.messages).remove(0);
         let ran = log.take().join(" ");
         assert!(
             ran == wanted || text.starts_with(wanted),

@@ -20,7 +20,7 @@ use tokio::runtime::Builder;
 use tokio::task::yield_now;
 
 use crate::kit::spied_store::{Spied, Spy};
-use crate::kit::{Gate, Log, agent, any_object, logged, texts};
+use crate::kit::{Gate, Log, agent, any_object, logged, result_texts};
 
 /// The number of calls that wait. As many that need no answer are between them.
 const CALLS: usize = 1000;
@@ -92,7 +92,7 @@ async fn deciding_many_calls_writes_each_a_bounded_number_of_times() {
     let output = agent.session("s").resume(decisions).await.unwrap();
     assert_eq!(output.end, ExitReason::EndTurn);
     assert_eq!(log.take().len(), CALLS / 4 * 3);
-    let results = texts(&output.messages);
+    let results = result_texts(&output.messages);
     assert_eq!(results.len(), 2 * CALLS);
     for (n, pair) in results.chunks(2).enumerate() {
         let first = if n % 4 == 0 { "Error: no" } else { "act ran" };
@@ -120,7 +120,7 @@ async fn texts_of_denials_are_cut() {
         .collect();
     let agent = parking(ScriptedModel::new().say("done"), &store, &log, &written);
     let output = agent.session("s").resume(decisions).await.unwrap();
-    for text in texts(&output.messages) {
+    for text in result_texts(&output.messages) {
         let (start, note) = text.split_once('\n').unwrap();
         assert_eq!(start.chars().count(), "Error: ".len() + 10_000);
         let expected = "... (cut: 100000 characters are more than the limit of 10000)";

@@ -11,7 +11,7 @@ use agentcore::{
 use serde_json::json;
 
 use crate::kit::{
-    Gate, Log, agent, any_object, asking, kinds, logged, roles, stored, texts, watch,
+    Gate, Log, agent, any_object, asking, kinds, logged, result_texts, roles, stored, watch,
 };
 
 fn parking(model: ScriptedModel, store: &ThreadStore, log: &Log) -> Agent {
@@ -64,7 +64,7 @@ async fn pending_calls_are_decided_after_serialization() {
     assert_eq!((output.end, &*output.text), (ExitReason::EndTurn, "done"));
     assert_eq!(log.take(), ["act{\"n\":2}"]);
     assert_eq!(
-        texts(&output.messages),
+        result_texts(&output.messages),
         ["Error: not that", "free ran", "act ran"]
     );
     assert_eq!(stored(&agent, "s").await, output.messages);
@@ -88,7 +88,10 @@ async fn undecided_call_stays_pending() {
         .resume(Decision::allow(&calls[0]))
         .await
         .unwrap();
-    assert_eq!(texts(&output.messages), ["act ran", "free ran", "act ran"]);
+    assert_eq!(
+        result_texts(&output.messages),
+        ["act ran", "free ran", "act ran"]
+    );
     assert_eq!(log.len(), 2);
 }
 
@@ -190,7 +193,7 @@ async fn deny_rule_applies_to_approved_calls() {
         .unwrap();
     let decisions = calls.iter().map(Decision::allow).collect::<Vec<_>>();
     let output = agent.session("s").resume(decisions).await.unwrap();
-    assert_eq!(texts(&output.messages)[0], "Error: forbidden since");
+    assert_eq!(result_texts(&output.messages)[0], "Error: forbidden since");
     assert_eq!(log.len(), 0);
 }
 
@@ -214,9 +217,9 @@ async fn new_input_closes_pending_calls_permanently() {
     );
     let history = stored(&agent, "s").await;
     assert!(
-        texts(&history)[0].contains("not approved"),
+        result_texts(&history)[0].contains("not approved"),
         "{:?}",
-        texts(&history)
+        result_texts(&history)
     );
     let error = agent
         .session("s")
@@ -270,7 +273,7 @@ async fn approved_call_with_an_empty_result_is_filled_without_a_repair() {
     let second = build(ScriptedModel::new().say("done"));
     let run = second.session("s").resume(Decision::allow(&calls[0]));
     let (messages, output) = watch(run).await;
-    assert_eq!(texts(&output.unwrap().messages), ["(no output)"]);
+    assert_eq!(result_texts(&output.unwrap().messages), ["(no output)"]);
     let repaired = messages.iter().any(|message| {
         matches!(message, SdkMessage::System(event)
             if matches!(event.kind, SystemKind::Informational { .. }))
@@ -314,9 +317,9 @@ async fn approved_call_of_a_dropped_run_does_not_run_again() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let history = stored(&agent, "s").await;
     assert!(
-        texts(&history)[0].contains("may have run"),
+        result_texts(&history)[0].contains("may have run"),
         "{:?}",
-        texts(&history)
+        result_texts(&history)
     );
     assert_eq!(log.len(), 0);
     let output = agent.session("s").run("And?").await.unwrap();
@@ -371,7 +374,7 @@ async fn approved_idempotent_call_of_a_dropped_run_needs_a_new_approval() {
 
         let second = build(ScriptedModel::new().say("done"), false, allowed);
         let output = second.session("s").run("And?").await.unwrap();
-        assert!(texts(&output.messages)[0].contains(says));
+        assert!(result_texts(&output.messages)[0].contains(says));
         assert_eq!(log.len(), usize::from(allowed));
     }
 }

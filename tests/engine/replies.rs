@@ -10,7 +10,7 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Log, agent, any_object, asking, logged, progress, results, texts, watch};
+use crate::kit::{Log, agent, any_object, asking, logged, progress, result_texts, results, watch};
 
 #[tokio::test]
 async fn reply_to_a_permission_question_is_the_result_of_the_call() {
@@ -100,7 +100,7 @@ async fn question_for_a_text_is_marked_and_answered_in_the_stream() {
         }
     }
     let output = run.into_output().unwrap();
-    assert_eq!(texts(&output.messages), ["hello Ada"]);
+    assert_eq!(result_texts(&output.messages), ["hello Ada"]);
 }
 
 #[tokio::test]
@@ -112,11 +112,11 @@ async fn question_of_a_tool_without_an_answer_leaves_the_call_pending() {
     let pending = &output.pending()[0];
     assert_eq!(pending.question, "Your name?");
     assert!(pending.expects_text);
-    assert!(texts(&output.messages).is_empty());
+    assert!(result_texts(&output.messages).is_empty());
 
     let reply = Decision::reply(pending, "Ada");
     let output = agent.session("s").resume(reply).await.unwrap();
-    assert_eq!(texts(&output.messages), ["Ada"]);
+    assert_eq!(result_texts(&output.messages), ["Ada"]);
     assert_eq!(output.text, "done");
 }
 
@@ -124,7 +124,7 @@ async fn question_of_a_tool_without_an_answer_leaves_the_call_pending() {
 async fn question_of_a_tool_without_an_answer_fails_unless_its_call_stays_pending() {
     let agent = naming(&Arc::default()).build().unwrap();
     let output = agent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["Error: no name"]);
+    assert_eq!(result_texts(&output.messages), ["Error: no name"]);
     assert!(output.pending().is_empty());
 }
 
@@ -152,7 +152,7 @@ async fn allowed_call_asks_again_and_stays_pending_without_an_answer() {
         }
     }
     let output = run.into_output().unwrap();
-    assert_eq!(texts(&output.messages), ["hello Ada"]);
+    assert_eq!(result_texts(&output.messages), ["hello Ada"]);
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn allowed_call_waits_for_the_question_of_its_tool() {
 
     let reply = Decision::reply(pending, "Ada");
     let output = agent.session("s").resume(reply).await.unwrap();
-    assert_eq!(texts(&output.messages), ["Ada"]);
+    assert_eq!(result_texts(&output.messages), ["Ada"]);
     assert_eq!(output.text, "done");
 }
 
@@ -269,5 +269,5 @@ async fn user_question_without_a_person_leaves_the_call_pending() {
     assert_eq!(&*nobody.origins()[0].session_id, "s");
     let reply = Decision::reply(pending, "TOML");
     let output = agent.session("s").resume(reply).await.unwrap();
-    assert_eq!(texts(&output.messages), ["TOML"]);
+    assert_eq!(result_texts(&output.messages), ["TOML"]);
 }

@@ -14,7 +14,7 @@ use agentcore::{
 use serde_json::{Value, json};
 
 use crate::kit::spied_store::{Spied, Spy};
-use crate::kit::{Gate, Log, agent, any_object, kinds, logged, roles, stored, texts, watch};
+use crate::kit::{Gate, Log, agent, any_object, kinds, logged, result_texts, roles, stored, watch};
 
 /// A tool that never returns the first time, and does from then on.
 fn halting(name: &'static str, log: &Log) -> FuncTool {
@@ -73,7 +73,7 @@ async fn idempotent_calls_of_a_dropped_run_run_again_and_others_do_not() {
     let (messages, output) = watch(agent.session("s").run("And?")).await;
     let output = output.unwrap();
     assert_eq!(log.take(), ["again{\"n\":1}"]);
-    let told = texts(&output.messages);
+    let told = result_texts(&output.messages);
     assert_eq!(told[0], "act ran");
     assert_eq!(told[1], "again ran");
     assert!(told[2].contains("may have run"), "{told:?}");
@@ -110,7 +110,7 @@ async fn finished_call_of_a_dropped_run_keeps_its_result() {
     assert_eq!((left.started.len(), left.ended.len()), (1, 2));
 
     let output = agent.session("s").run("And?").await.unwrap();
-    let told = texts(&output.messages);
+    let told = result_texts(&output.messages);
     assert!(told[0].contains("may have run"), "{told:?}");
     assert_eq!(told[1..], ["act ran", "act ran"]);
     assert_eq!(log.take().len(), 3);
@@ -134,7 +134,7 @@ async fn idempotent_read_only_calls_run_again_without_a_stored_start() {
         log.take();
         let output = agent.session("s").run("And?").await.unwrap();
         assert_eq!(log.take(), ["again{\"n\":1}"], "{effect:?}");
-        let told = texts(&output.messages);
+        let told = result_texts(&output.messages);
         assert_eq!(told[1], "again ran");
         for other in [0, 2, 3] {
             assert!(told[other].contains("may have run"), "{told:?}");
@@ -161,7 +161,7 @@ async fn read_only_call_that_had_not_started_runs_in_the_next_run() {
     assert_eq!(log.take(), ["act{}"]);
     let output = agent.session("s").run("And?").await.unwrap();
     assert_eq!(log.take(), ["look{}"]);
-    let told = texts(&output.messages);
+    let told = result_texts(&output.messages);
     assert!(told[0].contains("may have run"), "{told:?}");
     assert_eq!(told[1], "look ran");
     model.assert_finished();
@@ -195,7 +195,7 @@ async fn idempotent_call_is_repeated_until_it_has_a_result() {
     begin(agent.session("s").run(Messages::new()), &log, 2).await;
     let output = agent.session("s").run(Messages::new()).await;
     let output = output.unwrap();
-    assert_eq!(texts(&output.messages), ["at last"]);
+    assert_eq!(result_texts(&output.messages), ["at last"]);
     assert_eq!(log.take().len(), 3);
     model.assert_finished();
 }
@@ -224,7 +224,7 @@ async fn idempotent_call_that_is_denied_now_does_not_run_again() {
     dropped(&build(&model, false), &log, 1).await;
     let output = build(&model, true).session("s").run("And?").await.unwrap();
     assert_eq!(log.len(), 1);
-    let told = texts(&output.messages);
+    let told = result_texts(&output.messages);
     assert!(told[0].contains("may have run"), "{told:?}");
     model.assert_finished();
 }
@@ -249,7 +249,7 @@ async fn idempotent_tool_registered_by_a_hook_runs_again() {
         .unwrap();
     dropped(&agent, &log, 1).await;
     let output = agent.session("s").run("And?").await.unwrap();
-    assert_eq!(texts(&output.messages), ["again ran"]);
+    assert_eq!(result_texts(&output.messages), ["again ran"]);
     model.assert_finished();
 }
 
@@ -281,7 +281,7 @@ async fn reply_to_the_question_about_an_interrupted_call_is_its_result() {
         }
     }
     let output = run.into_output().unwrap();
-    assert_eq!(texts(&output.messages), ["Done by hand."]);
+    assert_eq!(result_texts(&output.messages), ["Done by hand."]);
     assert_eq!(log.len(), 1, "it ran once");
     model.assert_finished();
 }
@@ -330,7 +330,7 @@ async fn stop_of_a_gate_about_changed_arguments_keeps_the_result_of_an_interrupt
     dropped(&build(&model, false), &log, 1).await;
     let output = build(&model, true).session("s").run("And?").await.unwrap();
     assert_eq!(output.end, ExitReason::Interrupted);
-    assert_eq!(texts(&output.messages), ["Error: hands off"]);
+    assert_eq!(result_texts(&output.messages), ["Error: hands off"]);
     assert_eq!(stored(&build(&model, false), "s").await, output.messages);
 
     let output = build(&model, true)

@@ -10,7 +10,7 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{any_object, asking, results, texts, watch};
+use crate::kit::{any_object, asking, result_texts, results, watch};
 
 const LIMIT: usize = 8 * 1024 * 1024;
 
@@ -126,7 +126,7 @@ async fn media_beyond_the_limit_is_replaced_by_an_error_text() {
 
     let limited = agent(tool()).max_result_bytes(2_000);
     let output = limited.build().unwrap().run("go").await.unwrap();
-    let text = texts(&output.messages).remove(0);
+    let text = result_texts(&output.messages).remove(0);
     assert!(text.starts_with("a picture"), "{text}");
     assert!(
         text.contains("Error: the image of 4009 bytes was left out"),

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{
-    Gate, Log, agent, any_object, echo, logged, nap, sleep, stored, texts, warnings, watch,
+    Gate, Log, agent, any_object, echo, logged, nap, result_texts, sleep, stored, warnings, watch,
 };
 
 /// A store with one connection, which its futures wait for.
@@ -68,7 +68,7 @@ async fn stored_result_is_kept_when_the_token_counter_panics() {
         .unwrap();
     assert!(agent.session("s").run("Go").await.is_err());
     let state = agent.session("s").state().await.unwrap().unwrap();
-    assert_eq!(texts(&state.messages), ["act ran"]);
+    assert_eq!(result_texts(&state.messages), ["act ran"]);
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn maximum_durations_act_as_no_limit() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["x"]);
+    assert_eq!(result_texts(&output.messages), ["x"]);
     assert_eq!(output.text, "done");
 }
 
@@ -152,7 +152,7 @@ async fn slow_reader_does_not_time_out_a_tool() {
         }
     }
 
-    assert_eq!(texts(&run.into_output().unwrap().messages), ["done"]);
+    assert_eq!(result_texts(&run.into_output().unwrap().messages), ["done"]);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use agentcore::{
 };
 use serde_json::json;
 
-use crate::kit::{agent, any_object, echo, texts, warnings, watch};
+use crate::kit::{agent, any_object, echo, result_texts, warnings, watch};
 
 fn tool(name: &str) -> Arc<dyn Tool> {
     let said = name.to_owned();
@@ -99,7 +99,7 @@ async fn tool_source_is_read_before_each_turn() {
 
     // One that fails keeps what it had.
     assert!(seen[1..].iter().all(|tools| *tools == ["second", "third"]));
-    let texts = texts(&output.unwrap().messages);
+    let texts = result_texts(&output.unwrap().messages);
     assert_eq!(texts[..2], ["first", "second"]);
     assert!(
         texts[2].starts_with("Error: unknown tool \"first\""),
@@ -259,7 +259,7 @@ async fn message_forwarded_by_a_tool_carries_its_call_id() {
     let model = ScriptedModel::new().call("relay", json!({})).say("done");
     let agent = agent(model).tool(relay).build().unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;
-    assert_eq!(texts(&output.unwrap().messages), ["relay s"]);
+    assert_eq!(result_texts(&output.unwrap().messages), ["relay s"]);
     let passed = messages
         .iter()
         .position(|message| crate::kit::kind(message) == "system/child")

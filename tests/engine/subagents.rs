@@ -18,7 +18,8 @@ use agentcore::{
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Log, agent, any_object, child_session, echo, logged, results, text_of, texts, warnings, watch,
+    Log, agent, any_object, child_session, echo, logged, result_texts, results, text_of, warnings,
+    watch,
 };
 
 /// A registry with the type `scout`.
@@ -110,7 +111,10 @@ async fn unknown_type_names_the_available_ones() {
         tools::task(registry),
     );
     let output = agent.build().unwrap().run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), [text_of("Task, unknown type")]);
+    assert_eq!(
+        result_texts(&output.messages),
+        [text_of("Task, unknown type")]
+    );
 }
 
 #[tokio::test]
@@ -190,7 +194,7 @@ async fn model_and_hooks_of_a_subagent_are_configured() {
     let output = agent.build().unwrap().run("Go").await.unwrap();
     haiku.assert_finished();
     let error = r#"Error: unknown model "x". Available models: [inherit, haiku]"#;
-    assert_eq!(texts(&output.messages)[2], error);
+    assert_eq!(result_texts(&output.messages)[2], error);
     assert_eq!(
         log.take(),
         ["lead hook lead", "child hook scout", "child hook scout"]
@@ -288,7 +292,7 @@ async fn resumed_subagent_continues_its_session() {
         .build()
         .unwrap();
     let output = first.session("s").user_id("ann").run("Go").await.unwrap();
-    let id = agent_id(&texts(&output.messages)[0]);
+    let id = agent_id(&result_texts(&output.messages)[0]);
     let session = format!("s:sub:scout:{id}");
     let state = first
         .session(session.as_str())
@@ -305,7 +309,7 @@ async fn resumed_subagent_continues_its_session() {
     ];
     let second = lead(calls.clone(), tools()).store(store.clone());
     let output = second.build().unwrap().session("s").run("Again").await;
-    let texts = texts(&output.unwrap().messages);
+    let texts = result_texts(&output.unwrap().messages);
     assert_eq!(texts[1], format!("Agent ID: {id}\n\nsecond"));
     assert_eq!(texts[2], r#"Error: unknown agent ID "task_00000000""#);
     assert_eq!(texts[3], r#"Error: unknown agent ID "../s""#);
@@ -314,7 +318,7 @@ async fn resumed_subagent_continues_its_session() {
     let other = lead([calls[0].clone()], tools()).store(store);
     let output = other.build().unwrap().session("t").run("Go").await.unwrap();
     let expected = format!("Error: unknown agent ID {id:?}");
-    assert_eq!(crate::kit::texts(&output.messages), [expected]);
+    assert_eq!(crate::kit::result_texts(&output.messages), [expected]);
 }
 
 #[tokio::test]
@@ -350,12 +354,12 @@ async fn subagent_is_limited_by_its_own_duration_and_not_by_the_tool_timeout() {
     let slow = ScriptedModel::new().step(Step::text("late").delayed(Duration::from_secs(500)));
     let agent = lead([call()], task(scout()).model(slow));
     let output = agent.build().unwrap().run("Go").await.unwrap();
-    assert!(texts(&output.messages)[0].ends_with("\n\nlate"));
+    assert!(result_texts(&output.messages)[0].ends_with("\n\nlate"));
 
     let stuck = ScriptedModel::new().step(Step::text("half").then_hang());
     let agent = lead([call()], task(scout()).model(stuck));
     let output = agent.build().unwrap().run("Go").await.unwrap();
-    let text = &texts(&output.messages)[0];
+    let text = &result_texts(&output.messages)[0];
     assert!(text.contains("cut off (max_duration)"), "{text}");
     assert!(text.contains("Its last text:\nhalf"), "{text}");
 }
@@ -366,7 +370,7 @@ async fn rules_about_agents_and_denials_of_the_calling_run_hold() {
     let rules = || PermissionRules::new().allow("*").unwrap();
     let denied = lead([call()], task(scout())).permissions(rules().deny("Agent(scout)").unwrap());
     let output = denied.build().unwrap().run("Go").await.unwrap();
-    assert!(texts(&output.messages)[0].starts_with("Error: "));
+    assert!(result_texts(&output.messages)[0].starts_with("Error: "));
 
     let model = ScriptedModel::new().call("act", json!({})).say("could not");
     let bypassing = scout().with_permission_mode(PermissionMode::BypassPermissions);
@@ -378,7 +382,7 @@ async fn rules_about_agents_and_denials_of_the_calling_run_hold() {
         .hook(PermissionHook::new(config).unwrap())
         .permission_mode(PermissionMode::BypassPermissions);
     let output = agent.build().unwrap().run("Go").await.unwrap();
-    assert!(texts(&output.messages)[0].ends_with("could not"));
+    assert!(result_texts(&output.messages)[0].ends_with("could not"));
     assert_eq!(log.len(), 0);
 }
 
@@ -417,7 +421,7 @@ async fn background_task_returns_at_once_and_its_output_can_be_awaited() {
         .unwrap()
         .to_owned();
     assert!(results[0].is_async);
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(
         texts[0],
         format!("Task started in background. Task ID: {id}")
@@ -464,7 +468,7 @@ async fn agent_as_a_tool_returns_its_final_text() {
         .say("done");
     let lead = agent(model).tool(librarian.as_tool("librarian", "Knows dates"));
     let output = lead.build().unwrap().session("s").run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages), ["In 2015."]);
+    assert_eq!(result_texts(&output.messages), ["In 2015."]);
     let id = child_session(&**librarian.store(), "s:sub:librarian:call_1").await;
     let state = librarian.session(id).state().await.unwrap();
     assert_eq!(state.unwrap().messages.len(), 2);
@@ -491,5 +495,5 @@ async fn agent_as_a_tool_returns_its_final_text() {
         .run("Go")
         .await
         .unwrap();
-    assert!(texts(&output.messages)[0].starts_with("Error: the subagent failed: "));
+    assert!(result_texts(&output.messages)[0].starts_with("Error: the subagent failed: "));
 }

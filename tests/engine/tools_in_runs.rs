@@ -11,7 +11,7 @@ use agentcore::{ExitReason, FuncTool, SdkMessage, Todo, ToolContext, ToolError, 
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Log, agent, any_object, echo, nap, progress, results, sleep, stored, texts, watch,
+    Log, agent, any_object, echo, nap, progress, result_texts, results, sleep, stored, watch,
 };
 
 #[tokio::test(start_paused = true)]
@@ -25,7 +25,7 @@ async fn parallel_calls_run_concurrently_and_results_keep_call_order() {
         .build()
         .unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
-    assert_eq!(texts(&output.unwrap().messages), ["3", "1", "2"]);
+    assert_eq!(result_texts(&output.unwrap().messages), ["3", "1", "2"]);
     assert_eq!(
         log.take(),
         [
@@ -151,7 +151,7 @@ async fn tool_panic_is_an_error_result() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[0], "Error: tool \"sync\" panicked: boom at once");
     assert_eq!(texts[1], "Error: tool \"later\" panicked: boom later");
     assert!(texts[2].contains("timed out"), "{}", texts[2]);
@@ -180,7 +180,7 @@ async fn tool_without_progress_times_out() {
     let agent = agent(model).tools([steady, own]).build().unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     let output = output.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[0], "steady");
     assert!(texts[1].contains("no progress for 7s"), "{}", texts[1]);
     let of_steady: Vec<_> = progress(&messages)
@@ -224,7 +224,7 @@ async fn call_with_arguments_that_violate_the_schema_does_not_run() {
         .say("done");
     let agent = agent(model).tool(strict).build().unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
-    let texts = texts(&output.unwrap().messages);
+    let texts = result_texts(&output.unwrap().messages);
     assert!(
         texts[0].contains("\"n\"") && texts[1].contains("/n"),
         "{texts:?}"
@@ -379,7 +379,7 @@ async fn state_inside_state_is_an_error_result_not_a_deadlock() {
         .say("done");
     let agent = agent(model).tools([nested, echo()]).build().unwrap();
     let output = agent.run("Go").await.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert!(
         texts[0].contains("with_state was called inside with_state"),
         "{texts:?}"
@@ -446,7 +446,7 @@ async fn start_is_stored_only_for_calls_with_side_effects() {
         assert_eq!(known.started.len(), expected, "{effect:?}");
         // Either way it is not said that the call did not run, for it had begun.
         let output = agent.session("s").run("And?").await.unwrap();
-        let told = &texts(&output.messages)[0];
+        let told = &result_texts(&output.messages)[0];
         assert!(told.contains("may have run"), "{effect:?}: {told}");
     }
 }

@@ -5,7 +5,7 @@ use agentcore::testing::ScriptedModel;
 use agentcore::{Agent, Answer, FuncTool, Run, SdkMessage, ToolContext, ToolDecision};
 use serde_json::{Value, json};
 
-use crate::kit::{agent, any_object, echo, results, sleep, stuck, texts, warnings};
+use crate::kit::{agent, any_object, echo, result_texts, results, sleep, stuck, warnings};
 
 /// Asks a question and returns its answer.
 fn asks() -> FuncTool {
@@ -50,7 +50,7 @@ async fn reader_that_answers_late_does_not_time_out_a_sibling_call() {
         .build()
         .unwrap();
     let output = answer_after(agent.run("Go"), 180).await;
-    assert_eq!(texts(&output.messages), ["Allow", "rested"]);
+    assert_eq!(result_texts(&output.messages), ["Allow", "rested"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,7 +75,7 @@ async fn reader_that_pauses_does_not_time_out_a_hook() {
         }
     }
 
-    assert_eq!(texts(&run.into_output().unwrap().messages), ["a"]);
+    assert_eq!(result_texts(&run.into_output().unwrap().messages), ["a"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,7 +104,7 @@ async fn child_call_is_not_timed_out_by_the_parents_reader() {
             let child: Agent = child.clone();
             async move {
                 let output = child.session("").run_as_child(&cx, "Go").await.unwrap();
-                texts(&output.messages).join(" ")
+                result_texts(&output.messages).join(" ")
             }
         }
     });
@@ -112,5 +112,5 @@ async fn child_call_is_not_timed_out_by_the_parents_reader() {
     let model = ScriptedModel::new().call("delegate", json!({})).say("done");
     let parent = agent(model).tool(delegate).build().unwrap();
     let output = answer_after(parent.run("Go"), 180).await;
-    assert_eq!(texts(&output.messages), ["Allow rested"]);
+    assert_eq!(result_texts(&output.messages), ["Allow rested"]);
 }

@@ -39,7 +39,6 @@ fn files_start_with_a_module_comment() {
             "tests/providers",
             "tests/server",
             "tests/sessions",
-            "tests/server",
             "tests/workspace",
             "examples",
             "benches",

@@ -167,7 +167,8 @@ fn opening(comment: &Comment) -> &str {
 #[test]
 fn doc_comments_open_with_a_noun_or_a_verb() {
     let mut violations = Vec::new();
-    for file in sources_and_examples() {
+    let copied_from = files(&["benches", "tests/kit"], &["rs"]);
+    for file in sources_and_examples().into_iter().chain(copied_from) {
         for comment in doc_comments(&file.text) {
             if QUESTIONS.contains(&opening(&comment)) {
                 let first = comment.text.lines().next().unwrap_or_default();

@@ -22,7 +22,7 @@ const LAYERS: &[(&str, &[&[&str]])] = &[
     ("engine", &[&["run"], &["hook"], &["engine"], &["agent"]]),
     ("rules", &[&["permission", "prompt", "subagent"]]),
     ("parts", &[&["tools"], &["hooks"]]),
-    ("edges", &[&["gateway"], &["testing", "mcp"]]),
+    ("edges", &[&["gateway"], &["testing"]]),
     ("server", &[&["config"], &["registry"], &["server"]]),
 ];
 

@@ -9,6 +9,8 @@
 //! * [`clock`]: who reads the clock on the wall.
 //! * [`model_names`]: which models texts may name.
 //! * [`price_table`]: that the script behind `data/models.json` executes nothing that it reads.
+//! * [`public_api`], [`compile_fail`]: the recorded public names and compiler messages.
+//! * [`examples`], `agent_*`, [`approval_cli`]: the examples, as their users start them.
 
 #![allow(clippy::unwrap_used, unreachable_pub)]
 

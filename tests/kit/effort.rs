@@ -1,4 +1,4 @@
-//! How much work a test does: cases of a property, places to cut at, processor time.
+//! The amount of work of a test: cases of a property, places to cut at, processor time.
 
 use std::sync::mpsc;
 use std::thread;

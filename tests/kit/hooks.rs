@@ -1,4 +1,4 @@
-//! What the tests of the shipped hooks share.
+//! The helpers of the tests of the shipped hooks.
 
 use agentcore::Hook;
 use agentcore::backend::{Backend, MemoryBackend};

@@ -1,4 +1,4 @@
-//! What the tests of runs share.
+//! The helpers of the tests of runs.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,15 +30,17 @@ impl Log {
     }
 }
 
+/// Creates the builder of an agent with this model.
 pub fn agent(model: impl Model) -> AgentBuilder {
     AgentBuilder::new(model)
 }
 
+/// Returns the schema of arguments that are any object.
 pub fn any_object() -> Value {
     json!({"type": "object"})
 }
 
-/// Says its `text` again.
+/// A tool that returns its `text`.
 pub fn echo() -> FuncTool {
     FuncTool::new(
         "echo",
@@ -64,7 +66,7 @@ pub fn stuck() -> FuncTool {
     })
 }
 
-/// Sleeps `n` seconds.
+/// A tool that sleeps `n` seconds and logs the beginning and the end.
 pub fn nap(log: &Log) -> FuncTool {
     let log = log.clone();
     FuncTool::new("nap", "Sleeps", any_object(), move |_cx, args: Value| {
@@ -79,15 +81,17 @@ pub fn nap(log: &Log) -> FuncTool {
     })
 }
 
+/// Sleeps so many seconds of the runtime's clock.
 pub async fn sleep(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
+/// Reads a run to its end. Returns its messages.
 pub async fn collect(run: Run) -> Vec<SdkMessage> {
     run.collect().await
 }
 
-/// All messages of a run, and what it came to.
+/// Reads a run to its end. Returns its messages and its outcome.
 pub async fn watch(mut run: Run) -> (Vec<SdkMessage>, Result<agentcore::RunOutput>) {
     let mut messages = Vec::new();
     while let Some(message) = run.next().await {
@@ -96,6 +100,7 @@ pub async fn watch(mut run: Run) -> (Vec<SdkMessage>, Result<agentcore::RunOutpu
     (messages, run.into_output())
 }
 
+/// Returns the type of a message: `assistant`, `system/init`.
 pub fn kind(message: &SdkMessage) -> String {
     let value = serde_json::to_value(message).unwrap();
     match value["subtype"].as_str() {
@@ -104,10 +109,12 @@ pub fn kind(message: &SdkMessage) -> String {
     }
 }
 
+/// Returns the types of messages, as [`kind`] does.
 pub fn kinds(messages: &[SdkMessage]) -> Vec<String> {
     messages.iter().map(kind).collect()
 }
 
+/// Returns the texts of the warnings and of the other `informational` messages, in order.
 pub fn warnings(messages: &[SdkMessage]) -> Vec<String> {
     let warnings = messages.iter().filter_map(|message| match message {
         SdkMessage::System(event) => match &event.kind {
@@ -119,6 +126,7 @@ pub fn warnings(messages: &[SdkMessage]) -> Vec<String> {
     warnings.collect()
 }
 
+/// Returns the messages about the progress of calls, in order.
 pub fn progress(messages: &[SdkMessage]) -> Vec<&ToolProgress> {
     let progress = messages.iter().filter_map(|message| match message {
         SdkMessage::ToolProgress(progress) => Some(&**progress),
@@ -127,6 +135,7 @@ pub fn progress(messages: &[SdkMessage]) -> Vec<&ToolProgress> {
     progress.collect()
 }
 
+/// Returns the results in a history, in order.
 pub fn results(messages: &Messages) -> Vec<ToolResult> {
     let results = messages
         .tool_messages()
@@ -135,13 +144,15 @@ pub fn results(messages: &Messages) -> Vec<ToolResult> {
     results.collect()
 }
 
-pub fn texts(messages: &Messages) -> Vec<String> {
+/// Returns the texts of the results in a history, in order.
+pub fn result_texts(messages: &Messages) -> Vec<String> {
     results(messages)
         .iter()
         .map(|result| result.content.text().into_owned())
         .collect()
 }
 
+/// Returns the roles of the messages of a history, such as `user assistant tool assistant`.
 pub fn roles(messages: &Messages) -> String {
     let names = messages.iter().map(|message| message.role().to_string());
     names.collect::<Vec<_>>().join(" ")
@@ -204,7 +215,7 @@ pub fn delegate(child: Agent) -> FuncTool {
         let session = child.new_session();
         async move {
             let output = session.run_as_child(&cx, "Help").await?;
-            let results = texts(&output.messages).join("; ");
+            let results = result_texts(&output.messages).join("; ");
             Ok::<_, BoxError>(format!("{} [{results}]", output.text))
         }
     };

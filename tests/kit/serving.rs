@@ -14,7 +14,7 @@ pub async fn serve(replies: impl IntoIterator<Item = Reply>) -> FaultServer {
     server
 }
 
-/// What was asked last.
+/// Returns the last request.
 pub fn last(server: &FaultServer) -> Received {
     server.requests().pop().unwrap()
 }

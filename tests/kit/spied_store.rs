@@ -3,7 +3,7 @@
 use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::{AgentState, Result, SessionStore, ThreadStore, async_trait};
 
-/// What happens in the methods of a store, before it does what they say.
+/// The events in the methods of a store, before their effects.
 #[async_trait]
 pub trait Spy: Send + Sync + 'static {
     async fn append(&self, _records: &[Record]) -> Result<()> {

@@ -9,7 +9,7 @@ use agentcore::{Agent, ExitReason, FuncTool, Run, SdkMessage};
 use tokio::sync::{Notify, oneshot};
 
 use crate::faults_kit::{ALL, Api, accepted};
-use crate::kit::{Log, any_object, asking, echo, logged, stored, texts};
+use crate::kit::{Log, any_object, asking, echo, logged, result_texts, stored};
 
 /// Reads on until the model's first words.
 async fn first_words(run: &mut Run) {
@@ -96,7 +96,7 @@ async fn c2_run_dropped_in_a_tool_drops_it_and_leaves_no_call_open() {
         drop(run);
         assert!(gone.await.is_err(), "the tool's future is dropped");
         again(api, &server, &agent).await;
-        let results = texts(&stored(&agent, "s").await);
+        let results = result_texts(&stored(&agent, "s").await);
         assert_eq!(results.len(), 2, "{results:?}");
         assert!(results[1].contains("may have"), "{results:?}");
     }
@@ -129,7 +129,7 @@ async fn c3_interrupt_between_parallel_tools_keeps_finished_results() {
         let output = run.finish().await.unwrap();
         assert_eq!(output.end, ExitReason::Interrupted);
         output.messages.validate_for_model().unwrap();
-        let results = texts(&output.messages);
+        let results = result_texts(&output.messages);
         assert_eq!(results[1], "quick", "{results:?}");
         assert!(results[0].contains("may have") && results[2].contains("may have"));
         assert!(results[3].contains("did not run") && log.len() == 0);
@@ -158,7 +158,7 @@ async fn c4_interrupt_during_a_question_denies_the_call() {
         assert!(!responder.respond(asked.unwrap(), Answer::Allow), "late");
         let output = run.into_output().unwrap();
         assert_eq!(output.end, ExitReason::Interrupted, "{api:?}");
-        assert!(texts(&output.messages)[0].contains("did not run"));
+        assert!(result_texts(&output.messages)[0].contains("did not run"));
         again(api, &server, &agent).await;
         assert_eq!(log.len(), 0);
     }

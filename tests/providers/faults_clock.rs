@@ -11,7 +11,7 @@ use agentcore::tool::Answer;
 use agentcore::{ExitReason, SdkMessage, ThreadStore};
 
 use crate::faults_kit::ALL;
-use crate::kit::{asking, echo, texts};
+use crate::kit::{asking, echo, result_texts};
 
 const CHILD: &str = "AGENTCORE_JUMPING_CLOCK";
 
@@ -112,7 +112,7 @@ async fn work() {
         let output = tokio::time::timeout(hours / 60, running).await.unwrap();
         assert_eq!(output.end, ExitReason::EndTurn, "{api:?}");
         assert_eq!(output.text, "some words here");
-        assert_eq!(texts(&output.messages), ["x"]);
+        assert_eq!(result_texts(&output.messages), ["x"]);
         let again = agent.session("s").run("Again").await.unwrap();
         assert_eq!(again.text, "more of them");
         assert!(

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::faults_kit::Api::{self, Anthropic as A, OpenAi as O};
 use crate::faults_kit::{ALL, Call, accepted, blocks};
-use crate::kit::{Log, any_object, echo, logged, results, texts, warnings, watch};
+use crate::kit::{Log, any_object, echo, logged, result_texts, results, warnings, watch};
 
 struct Played {
     output: Result<RunOutput>,
@@ -81,7 +81,11 @@ async fn m2_call_that_violates_the_schema_does_not_run_and_names_the_path() {
             .unwrap()
             .messages;
         assert!(results(&history)[0].is_error);
-        assert!(texts(&history)[0].contains("/n"), "{:?}", texts(&history));
+        assert!(
+            result_texts(&history)[0].contains("/n"),
+            "{:?}",
+            result_texts(&history)
+        );
     }
 }
 
@@ -128,7 +132,7 @@ async fn m5_and_m6_duplicate_and_missing_call_ids_are_made_unique() {
             ];
             let played = play(api, replies, with(echo())).await;
             let history = played.output.unwrap().messages;
-            assert_eq!(texts(&history), ["1", "2", "3"], "{api:?} {id:?}");
+            assert_eq!(result_texts(&history), ["1", "2", "3"], "{api:?} {id:?}");
         }
     }
 }
@@ -161,7 +165,7 @@ async fn m9_calls_run_with_stop_reason_end_turn() {
             "end_turn",
         );
         let played = play(api, [call, api.text("done")], with(echo())).await;
-        assert_eq!(texts(&played.output.unwrap().messages), ["x"]);
+        assert_eq!(result_texts(&played.output.unwrap().messages), ["x"]);
     }
 }
 
@@ -292,7 +296,7 @@ async fn m16_hundred_calls_run_four_at_a_time_and_results_keep_order() {
         let replies = [api.calls(&calls), api.text("done")];
         let played = play(api, replies, |b| b.tool(tool).parallel_tools(4)).await;
         let expected: Vec<_> = (0..100).map(|n| n.to_string()).collect();
-        assert_eq!(texts(&played.output.unwrap().messages), expected);
+        assert_eq!(result_texts(&played.output.unwrap().messages), expected);
         assert_eq!(peak.load(Ordering::SeqCst), 4, "{api:?}");
         let sent = api.messages(&played.bodies[1]).len();
         let system = api.messages(&played.bodies[0]).len();

@@ -15,7 +15,9 @@ use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::spied_store::{Spied, Spy};
-use crate::kit::{Log, agent, echo, kinds, logged, roles, sleep, stored, stuck, texts, watch};
+use crate::kit::{
+    Log, agent, echo, kinds, logged, result_texts, roles, sleep, stored, stuck, watch,
+};
 
 fn hour() -> Duration {
     Duration::from_secs(3600)
@@ -252,7 +254,7 @@ async fn run_dropped_at_any_poll_leaves_a_session_that_can_continue() {
         let output = agent.session("s").run("And now?").await.unwrap();
         output.messages.validate_for_model().unwrap();
         assert_eq!(stored(&agent, "s").await, output.messages);
-        let first: Vec<_> = texts(&output.messages).into_iter().take(3).collect();
+        let first: Vec<_> = result_texts(&output.messages).into_iter().take(3).collect();
         if !over && first.iter().any(|text| text.contains("did not run")) {
             told[0] += 1;
         }
@@ -351,7 +353,7 @@ async fn failed_write_is_reported_before_the_run_depends_on_it() {
                 }
             }
             "append start" => {
-                let told = texts(&output.unwrap().messages);
+                let told = result_texts(&output.unwrap().messages);
                 let refused = told
                     .iter()
                     .filter(|text| text.contains("disk full"))
@@ -364,7 +366,7 @@ async fn failed_write_is_reported_before_the_run_depends_on_it() {
         // What tools did is never told as not done.
         let kept = threads.get("s").unwrap_or_default().messages;
         if failed == "append results" {
-            assert_eq!(texts(&kept)[1], "slow ran");
+            assert_eq!(result_texts(&kept)[1], "slow ran");
         }
 
         let next = agent.session("s").run("And now?").await.unwrap();
@@ -400,7 +402,7 @@ async fn dropped_run_releases_its_session_and_handle() {
     assert_eq!(handle.wait().await, None);
     handle.interrupt();
     let output = agent.session("s").run("And?").await.unwrap();
-    assert!(texts(&output.messages)[0].contains("may have run"));
+    assert!(result_texts(&output.messages)[0].contains("may have run"));
 }
 
 #[tokio::test]
@@ -541,7 +543,7 @@ async fn results_of_calls_of_a_dropped_run_are_emitted_in_the_next_run() {
         .iter()
         .map(|message| message.text())
         .collect();
-    assert_eq!(shown, texts(&output.unwrap().messages)[..2]);
+    assert_eq!(shown, result_texts(&output.unwrap().messages)[..2]);
 }
 
 /// Notes at the release of a lease whether its run is over already.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::kit::hooks::golden;
 use crate::kit::watched::Watched;
 use crate::kit::workspace::Workspace;
-use crate::kit::{agent, any_object, texts, warnings, watch};
+use crate::kit::{agent, any_object, result_texts, warnings, watch};
 
 /// Returns this text whatever it is asked.
 fn saying(text: impl Into<String>) -> FuncTool {
@@ -60,7 +60,7 @@ async fn result_over_80000_characters_becomes_head_marker_and_tail() {
         saying(&whole),
     )
     .await;
-    assert_eq!(texts(&output.messages), [&*whole]);
+    assert_eq!(result_texts(&output.messages), [&*whole]);
     assert!(backend.files().is_empty());
 
     let long = format!("{whole}€");
@@ -70,7 +70,7 @@ async fn result_over_80000_characters_becomes_head_marker_and_tail() {
         saying(&long),
     )
     .await;
-    let text = &texts(&output.messages)[0];
+    let text = &result_texts(&output.messages)[0];
     let path = path_of(text);
     let head = "ä".repeat(2_000);
     let tail = format!("{}€", "ä".repeat(1_999));
@@ -95,7 +95,7 @@ async fn evicted_result_matches_the_recorded_text() {
     )
     .await;
     assert_eq!(
-        texts(&output.messages)[0],
+        result_texts(&output.messages)[0],
         golden(include_str!("../data/hooks/eviction.txt"))
     );
 }
@@ -110,7 +110,7 @@ async fn moved_result_can_be_read_and_searched() {
         saying(&whole),
     )
     .await;
-    let path = path_of(&texts(&output.messages)[0]);
+    let path = path_of(&result_texts(&output.messages)[0]);
     let model = ScriptedModel::new()
         .call("read_file", json!({"path": path}))
         .call(
@@ -122,7 +122,7 @@ async fn moved_result_can_be_read_and_searched() {
         .call("glob", json!({"pattern": "*.txt"}))
         .say("done");
     let output = run(model, FilesystemHook::new(backend), saying("")).await;
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[0], whole, "and it is not moved again");
     assert!(texts[1].starts_with("line 12345\n"), "{}", texts[1]);
     assert!(texts[2].ends_with(":778:line 777"), "{}", texts[2]);
@@ -156,7 +156,7 @@ async fn results_of_file_tools_are_not_moved() {
         let model = ScriptedModel::new().call(name, json!({})).say("done");
         let agent = agent(model).hook(replace).hook(hook).build().unwrap();
         let output = agent.run("Go").await.unwrap();
-        assert_eq!(texts(&output.messages), [&*long], "{name}");
+        assert_eq!(result_texts(&output.messages), [&*long], "{name}");
         assert!(backend.files().is_empty(), "{name}");
     }
 }
@@ -213,7 +213,7 @@ async fn result_that_cannot_be_written_is_kept_in_the_state() {
         .unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;
     let output = output.unwrap();
-    let path = path_of(&texts(&output.messages)[0]);
+    let path = path_of(&result_texts(&output.messages)[0]);
     assert_eq!(
         warnings(&messages),
         [format!(
@@ -227,7 +227,7 @@ async fn result_that_cannot_be_written_is_kept_in_the_state() {
     let model = model.clone().calls(read(&path)).say("done");
     let output = agent.session("s").run("Read it").await.unwrap();
     drop(model);
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[1], whole);
     assert_eq!(
         texts[2],
@@ -317,7 +317,7 @@ async fn result_is_not_moved_without_eviction_or_without_gain() {
         FilesystemHook::new(MemoryBackend::new()).keep_ends(usize::MAX, usize::MAX),
     ] {
         let output = run(one_call(), hook, saying(&long)).await;
-        assert_eq!(texts(&output.messages)[0].len(), long.len());
+        assert_eq!(result_texts(&output.messages)[0].len(), long.len());
     }
 }
 
@@ -335,7 +335,7 @@ async fn kept_ends_scale_with_the_limit_unless_set() {
     ] {
         let hook = FilesystemHook::new(MemoryBackend::new()).evict_over(over);
         let output = run(one_call(), hook, saying(&long)).await;
-        let text = &texts(&output.messages)[0];
+        let text = &result_texts(&output.messages)[0];
         let ends = text.split("\n\n").map(str::len);
         assert_eq!(ends.collect::<Vec<_>>()[0], each, "over {over}");
         assert!(text.contains(&format!("(truncated {} characters", 100_000 - 2 * each)));
@@ -350,7 +350,7 @@ async fn kept_ends_scale_with_the_limit_unless_set() {
             .keep_ends(7, 6),
     ] {
         let output = run(one_call(), hook, saying(&long)).await;
-        let text = &texts(&output.messages)[0];
+        let text = &result_texts(&output.messages)[0];
         assert!(
             text.starts_with("xxxxxxx\n") && text.ends_with("\nxxxxxx"),
             "{text}"
@@ -366,7 +366,7 @@ async fn result_that_would_not_shrink_is_not_moved() {
         let hook = FilesystemHook::new(backend.clone()).evict_over(over);
         let hook = hook.keep_ends(length / 2 - 50, length / 2 - 50);
         let output = run(one_call(), hook, saying(&long)).await;
-        assert_eq!(texts(&output.messages), [&*long]);
+        assert_eq!(result_texts(&output.messages), [&*long]);
         assert!(backend.files().is_empty());
     }
 }
@@ -428,7 +428,7 @@ async fn complete_command_output_is_moved() {
     let hook = FilesystemHook::new(workspace.backend.clone());
     let agent = agent(model).hook(hook).build().unwrap();
     let output = agent.run("Go").await.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     let path = path_of(&texts[0]);
     let whole: Vec<Value> = workspace
         .backend
@@ -523,7 +523,7 @@ async fn limit_and_move_beside_another_task() {
         .unwrap();
     let output = agent.run("Go").await.unwrap();
     ticking.abort();
-    let path = path_of(&texts(&output.messages)[0]);
+    let path = path_of(&result_texts(&output.messages)[0]);
     assert_eq!(backend.read(&path).await.unwrap(), text.as_bytes());
 
     let counts = [&at_returns, &at_results, &at_writes].map(|list| list.lock().unwrap()[0]);

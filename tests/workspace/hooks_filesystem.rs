@@ -13,7 +13,7 @@ use agentcore::{Hook, Messages, Result, RunOutput, SdkMessage, async_trait};
 use serde_json::{Value, json};
 
 use crate::kit::hooks::{golden, pretty};
-use crate::kit::{agent, texts, warnings, watch};
+use crate::kit::{agent, result_texts, warnings, watch};
 
 const SEVEN: [&str; 7] = [
     "ls",
@@ -94,7 +94,7 @@ async fn filesystem_tools_operate_on_the_backend() {
         ],
     )
     .await;
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts[0], "File written: a/b.txt (12 bytes, 1 line)");
     assert!(texts[1].starts_with("Edited a/b.txt (1 replacement)"));
     assert_eq!(texts[2], "1 two one\n");
@@ -272,7 +272,7 @@ async fn edit_policy_can_be_set() {
         let (_, output) = run(hook, [("edit_file", edit)]).await;
         match expected {
             Ok(content) => assert_eq!(&*output.state.files["/workspace/a"], content),
-            Err(text) => assert!(texts(&output.messages)[0].contains(text)),
+            Err(text) => assert!(result_texts(&output.messages)[0].contains(text)),
         }
     }
 }

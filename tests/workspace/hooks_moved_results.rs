@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::kit::watched::Watched;
-use crate::kit::{agent, any_object, results, texts, warnings, watch};
+use crate::kit::{agent, any_object, result_texts, results, warnings, watch};
 
 /// The path that a marker names.
 fn path_of(text: &str) -> &str {
@@ -54,7 +54,7 @@ async fn texts_of_any_length_are_whole_or_readable_from_the_file() {
         let model = ScriptedModel::new().calls(calls).say("done");
         let agent = agent(model).hook(hook).tool(say()).build().unwrap();
         let output = agent.session("s").run("Go").await.unwrap();
-        for (whole, text) in all.iter().zip(texts(&output.messages)) {
+        for (whole, text) in all.iter().zip(result_texts(&output.messages)) {
             let chars: Vec<char> = whole.chars().collect();
             if !text.contains("full result: ") {
                 assert_eq!(text, *whole, "over {over}, ends {head} and {tail}");
@@ -175,7 +175,7 @@ async fn file_in_place_of_the_results_folder_keeps_results_in_the_state() {
         let (messages, output) = watch(agent.session("s").run("Go")).await;
         let output = output.unwrap();
         assert_eq!(warnings(&messages).len(), 2, "{:?}", warnings(&messages));
-        for result in texts(&output.messages) {
+        for result in result_texts(&output.messages) {
             assert_eq!(*output.state.files[path_of(&result)], text);
         }
 

@@ -9,7 +9,7 @@ use agentcore::tools::coding;
 use serde_json::json;
 
 use crate::kit::workspace::Workspace;
-use crate::kit::{agent, texts};
+use crate::kit::{agent, result_texts};
 
 /// Set in the process whose environment the commands read: the folder of its session.
 const CHILD: &str = "AGENTCORE_TEST_HOST_ENVIRONMENT";
@@ -44,7 +44,7 @@ async fn child_host_with_a_key() {
         .build()
         .unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
-    let results = texts(&output.messages).join("\n");
+    let results = result_texts(&output.messages).join("\n");
     assert!(results.contains("HOST_API_KEY=[redacted]"), "{results}");
     assert!(results.contains("HOST_WORD=kd83-word"), "{results}");
     assert!(!results.contains(KEY), "{results}");

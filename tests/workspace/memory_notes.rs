@@ -134,7 +134,7 @@ async fn model_keeps_its_memory_with_tools_that_rules_cover() {
         .say("done");
     let agent = AgentBuilder::new(model).tools(tools::memory(&memory));
     let output = agent.build().unwrap().run("Go").await.unwrap();
-    let texts = crate::kit::texts(&output.messages);
+    let texts = crate::kit::result_texts(&output.messages);
     assert_eq!(texts[0], "The memory is empty.");
     let expected =
         "## Long-term Memory\n\n- Ann\n\n---\n\n## Recent Daily Notes\n\n# 2026-02-01\n\nMet Ann.";
@@ -152,7 +152,7 @@ async fn model_keeps_its_memory_with_tools_that_rules_cover() {
         .permissions(rules);
     let output = agent.build().unwrap().run("Go").await.unwrap();
     assert_eq!(output.permission_denials.len(), 2);
-    assert_eq!(crate::kit::texts(&output.messages)[2], expected);
+    assert_eq!(crate::kit::result_texts(&output.messages)[2], expected);
     let names = tools::memory(&memory).map(|tool| tool.name().to_owned());
     assert_eq!(
         names,

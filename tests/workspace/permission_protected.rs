@@ -9,7 +9,7 @@ use agentcore::tools::preset;
 use agentcore::{OnUnanswered, PermissionMode, ToolCall};
 use serde_json::{Value, json};
 
-use crate::kit::{Log, agent, logged, texts};
+use crate::kit::{Log, agent, logged, result_texts};
 
 const PATHS: [&str; 41] = [
     ".git/hooks/pre-commit",
@@ -141,7 +141,7 @@ async fn protected_paths_are_not_written_by_any_tool_in_any_mode() {
                 .build()
                 .unwrap();
             let output = agent.run("Go").await.unwrap();
-            let text = texts(&output.messages).remove(0);
+            let text = result_texts(&output.messages).remove(0);
             let row = format!("{mode} {tool} {args}: {text}");
             let hidden = text.contains("it holds the character \\u{200c}");
             assert!(hidden || text.contains("decides what runs later"), "{row}");
@@ -311,7 +311,7 @@ async fn outcome(hook: MemoryHook, tool: &str, args: Value) -> String {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    texts(&output.messages).remove(0)
+    result_texts(&output.messages).remove(0)
 }
 
 #[tokio::test]

@@ -294,12 +294,12 @@ impl Backend for DockerBackend {
     }
 
     async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
-        let _turn = self.inner.writing.lock().await;
+        let _write_lock = self.inner.writing.lock().await;
         self.upload(FileOp::Write, path, content).await
     }
 
     async fn create_new(&self, path: &str, content: &[u8]) -> Result<()> {
-        let _turn = self.inner.writing.lock().await;
+        let _write_lock = self.inner.writing.lock().await;
         failure::expect_no_file(path, self.stat(path).await)?;
         self.upload(FileOp::Write, path, content).await
     }
@@ -310,7 +310,7 @@ impl Backend for DockerBackend {
         expected: ContentHash,
         content: &[u8],
     ) -> Result<()> {
-        let _turn = self.inner.writing.lock().await;
+        let _write_lock = self.inner.writing.lock().await;
         if ContentHash::of(&self.read(path).await?) != expected {
             return Err(failure::conflict(path));
         }
@@ -318,7 +318,7 @@ impl Backend for DockerBackend {
     }
 
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
-        let _turn = self.inner.writing.lock().await;
+        let _write_lock = self.inner.writing.lock().await;
         self.upload(FileOp::Append, path, content).await
     }
 
@@ -339,7 +339,7 @@ impl Backend for DockerBackend {
     }
 
     async fn remove(&self, path: &str) -> Result<()> {
-        let _turn = self.inner.writing.lock().await;
+        let _write_lock = self.inner.writing.lock().await;
         let call = FileCall::new(FileOp::Remove, path, 1024);
         let output = self.call_files(call).await?;
         reply::data(&output, path, self.root()).map(drop)

@@ -24,10 +24,10 @@ use super::reply;
 const BATCH: usize = 256;
 /// The number of bytes at which no further file is added to a call.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
-/// The maximum number of bytes kept for later, including the paths.
-const MAX_AHEAD: usize = 16 * 1024 * 1024;
-/// The memory of a file that is kept for later, without its path and content.
-const AHEAD_FILE: usize = 128;
+/// The maximum number of bytes of prefetched files, including their paths.
+const MAX_PREFETCHED: usize = 16 * 1024 * 1024;
+/// The memory of a prefetched file, without its path and content.
+const PREFETCHED_FILE: usize = 128;
 /// The maximum number of files and folders of a tree that is kept, and of the bytes of their paths:
 /// two concurrent searches hold two trees.
 const MAX_TREE: usize = 250_000;
@@ -36,15 +36,19 @@ const MAX_TREE_BYTES: usize = 16 * 1024 * 1024;
 /// NUL.
 const MAX_TREE_LISTING: u64 = (MAX_TREE_BYTES + 3 * MAX_TREE + 1024) as u64;
 
+/// The listing of a container's workspace, and the files that were read together with the last
+/// one. It lives as long as one search and serves as its backend.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     backend: DockerBackend,
     /// Folders and files by the path of the folder they lie in.
     folders: BTreeMap<String, Vec<DirEntry>>,
-    ahead: Mutex<BTreeMap<String, Bytes>>,
+    /// The files that were read with an earlier one of their folder, and not requested yet.
+    prefetched_files: Mutex<BTreeMap<String, Bytes>>,
 }
 
 impl Snapshot {
+    /// Lists the workspace of a container.
     pub(super) async fn take(backend: &DockerBackend) -> Result<Self> {
         let call = FileCall::new(FileOp::Tree, "", MAX_TREE_LISTING);
         let output = backend.call_files(call).await?;
@@ -53,7 +57,7 @@ impl Snapshot {
         Ok(Self {
             backend: backend.clone(),
             folders: blocking(parse).await?.unwrap_or_default(),
-            ahead: Mutex::default(),
+            prefetched_files: Mutex::default(),
         })
     }
 
@@ -75,36 +79,42 @@ impl Snapshot {
         let max_output = self.backend.max_read().saturating_add(2 * BATCH_BYTES);
         let call = FileCall::new(FileOp::ReadMany, folder, max_output).arguments(&arguments);
         let output = self.backend.call_files(call).await?;
-        let mut data = reply::data(&output, path, self.root())?;
+        let data = reply::data(&output, path, self.root())?;
         let mut requested_content = None;
-        let mut cache = lock(&self.ahead);
+        let mut cache = lock(&self.prefetched_files);
         let file_bytes =
-            |(path, content): (&String, &Bytes)| AHEAD_FILE + path.len() + content.len();
-        if cache.iter().map(file_bytes).sum::<usize>() > MAX_AHEAD {
+            |(path, content): (&String, &Bytes)| PREFETCHED_FILE + path.len() + content.len();
+        if cache.iter().map(file_bytes).sum::<usize>() > MAX_PREFETCHED {
             cache.clear();
         }
 
-        for other in names {
-            let Some(offset) = memchr::memmem::find(data, end.as_bytes()) else {
-                break;
+        for (other, content) in names.zip(split_files(data, end.as_bytes())) {
+            let Some(content) = content.map(Bytes::copy_from_slice) else {
+                continue;
             };
 
-            // The first byte is `+` if the file could be read.
-            if let Some((b'+', content)) = data[..offset].split_first() {
-                let content = Bytes::copy_from_slice(content);
-                if other == name {
-                    requested_content = Some(content);
-                } else {
-                    let key = path[..path.len() - name.len()].to_owned() + other;
-                    cache.insert(key, content);
-                }
+            if other == name {
+                requested_content = Some(content);
+            } else {
+                let key = path[..path.len() - name.len()].to_owned() + other;
+                cache.insert(key, content);
             }
-
-            data = &data[offset + end.len()..];
         }
 
         Ok(requested_content)
     }
+}
+
+/// Returns the content of each file of a reply to [`FileOp::ReadMany`], in which `end` follows each
+/// file. A file that could not be read is `None`.
+fn split_files<'a>(mut data: &'a [u8], end: &'a [u8]) -> impl Iterator<Item = Option<&'a [u8]>> {
+    std::iter::from_fn(move || {
+        let offset = memchr::memmem::find(data, end)?;
+        let file = &data[..offset];
+        data = &data[offset + end.len()..];
+        // The first byte is `+` if the file could be read.
+        Some(file.strip_prefix(b"+"))
+    })
 }
 
 #[async_trait]
@@ -114,7 +124,7 @@ impl Backend for Snapshot {
     }
 
     async fn read(&self, path: &str) -> Result<Bytes> {
-        let cached_content = lock(&self.ahead).remove(path);
+        let cached_content = lock(&self.prefetched_files).remove(path);
         let content = match cached_content {
             Some(content) => Some(content),
             None => self.read_on(path).await?,
@@ -206,6 +216,12 @@ mod tests {
         let top = [entry("a", EntryKind::File), entry("b", EntryKind::Dir)];
         assert_eq!(tree[""], top);
         assert_eq!(tree["b"], [entry("c", EntryKind::File)]);
+    }
+
+    #[test]
+    fn files_of_a_reply_are_split_at_their_ends() {
+        let files: Vec<_> = split_files(b"+one\nE\n-\nE\n+\nE\n+cut", b"\nE\n").collect();
+        assert_eq!(files, [Some(&b"one"[..]), None, Some(&b""[..])]);
     }
 
     #[test]

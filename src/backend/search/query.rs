@@ -2,7 +2,7 @@
 
 use super::super::filter::PathFilter;
 
-/// The files whose path matches a pattern.
+/// A search for the files whose path matches a pattern.
 ///
 /// `?`, `*`, `[a-z]` and `{a,b}` match parts of one name, `**` any number of folders, including
 /// none. Files excluded by `.gitignore`, `.ignore` and `.git/info/exclude` below the root are
@@ -93,18 +93,20 @@ pub struct GlobMatches {
     pub withheld: bool,
 }
 
-/// The lines that match a regular expression, in the syntax of the regex crate.
+/// A search for the lines that match a regular expression, in the syntax of the regex crate.
 ///
 /// The same files as by [`GlobQuery`] are searched, without binary files: files with a NUL byte. A
-/// file that is named as `path` is always searched.
+/// file that is named as `path` is always searched. The options without a setter are set as fields.
 ///
 /// ```
 /// use agentcore::backend::{Backend, GrepQuery, MemoryBackend};
 ///
 /// # async fn example() -> agentcore::Result<()> {
 /// let backend = MemoryBackend::new();
-/// backend.write("a.txt", b"one foo\ntwo bar\nthree foo\n").await?;
-/// let found = backend.grep(GrepQuery::new("foo$")).await?;
+/// backend.write("a.txt", b"one foo\ntwo bar\nthree FOO\n").await?;
+/// let mut query = GrepQuery::new("foo$");
+/// query.ignore_case = true;
+/// let found = backend.grep(query).await?;
 /// let numbers: Vec<u64> = found.files[0].lines.iter().map(|line| line.number).collect();
 /// assert_eq!(numbers, [1, 3]);
 /// # Ok(())

@@ -83,7 +83,8 @@ async fn spawn_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError
     let id = turn.shared.next_task_id();
     let label = label.unwrap_or_else(|| id.to_string());
     let ask_timeout = turn.shared.ask_timeout;
-    // Unlike those of other subagents: nothing waits for the task.
+    // No caller waits for a task: unlike those of other subagents, its questions have the
+    // gateway's time limit, and its calls are pending afterwards.
     let complete = |agent: AgentBuilder| {
         let agent = agent.ask_timeout(ask_timeout);
         agent.unanswered(OnUnanswered::Park)

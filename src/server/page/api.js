@@ -38,7 +38,7 @@ const api = {
     }
     if (response.ok) return response;
     const error = new ApiError(response.status, await errorText(response));
-    // Only a token is asked for with a challenge.
+    // A server with a token sends `WWW-Authenticate`; an application's own login does not.
     if (error.status === 401) api.onRejected(!response.headers.has("WWW-Authenticate") && error.message);
     throw error;
   },

@@ -6,7 +6,7 @@ class App {
   /** @type {Thread | null} */
   thread = null;
   #reader = null;
-  /** The answers to calls that wait in the store, until all of them have one. */
+  /** The decisions about pending calls, until all of them have one. */
   #decisions = [];
   #drafts = new Map();
   #isAtEnd = true;
@@ -114,11 +114,11 @@ class App {
     this.#isAtEnd = true;
     if (!thread.root.items.length) this.#showItems();
     if (!thread.run) return this.#startRun({ id: newId("in_"), text });
-    thread.addInput(text, true);
+    const item = thread.addInput(text, true);
     try {
       await api.control(thread, "steer", { content: text });
     } catch (error) {
-      thread.removeItems((item) => item.isQueued && item.text === text);
+      thread.removeItems((other) => other === item);
       this.fail(error);
       this.#setComposer(text);
     }
@@ -126,6 +126,9 @@ class App {
 
   #startRun(input, isRepeated = false) {
     const { thread } = this;
+    // An input ends the wait of pending calls, and with it the decisions that are not sent yet.
+    this.#decisions = [];
+    thread.closeQuestions();
     if (!isRepeated) thread.addInput(input.text);
     thread.lastInput = input;
     thread.title ||= input.text.slice(0, 80);
@@ -165,7 +168,8 @@ class App {
         return this.#follow();
       }
       thread.addEnd({ tone: "bad", title: "The run cannot be followed.", text: error.message, retry: Boolean(input) });
-      if (!input) this.#refresh(thread, "refresh");
+      // The calls whose questions the input closed may be pending still.
+      if (!input || thread.calls.size) this.#refresh(thread, "refresh");
     }
   }
 
@@ -208,7 +212,7 @@ class App {
     const { thread } = this;
     const labels = (answer.picked ?? []).map((index) => question.choices[index]?.label);
     const text = answer.text || labels.join(", ");
-    if (question.isParked) return this.#decide(question, answer.answer ? answer : { answer: "reply", text, picked: answer.picked });
+    if (question.isPending) return this.#decide(question, answer.answer ? answer : { answer: "reply", text, picked: answer.picked });
     try {
       await api.answer(question.id, answer.answer ? answer : { picked: answer.picked, text });
     } catch (error) {
@@ -218,7 +222,7 @@ class App {
     thread.closeQuestion(question.id);
   }
 
-  /** Answers a call that waits in the store. The run continues when all of them have an answer. */
+  /** Decides about a pending call. The run continues when all of them have a decision. */
   #decide(question, { answer, ...more }) {
     const { thread } = this;
     this.#decisions.push({ id: question.id, decision: answer, args_hash: question.hash, ...more });
@@ -295,7 +299,7 @@ class App {
   #changed(part, value) {
     const { thread } = this;
     if (part === "delta") return this.#speaker.say(value);
-    if (part === "panel") return this.panel.update();
+    if (part === "panel") return this.panel.update(value);
     if (part === "flushed") return this.#isAtEnd && this.#toEnd();
     if (part === "questions") this.questions.update(thread.questions);
     if (part === "init") {

@@ -1,6 +1,6 @@
 // The voice of the page for screen readers.
 
-/** Reads out an answer sentence by sentence. */
+/** Reads out a response sentence by sentence. */
 class Speaker {
   #sentence = "";
   #quietUntil = 0;

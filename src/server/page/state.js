@@ -2,11 +2,11 @@
 // not use the DOM: a view sets `view` on the parts that it shows, and is updated once per frame.
 
 /**
- * @typedef {{kind: "user", text: string, isQueued?: boolean}} UserItem
- * @typedef {{kind: "answer", uuid: string, blocks: object[], isDone: boolean}} AnswerItem
+ * @typedef {{kind: "user", text: string, uuid?: string, isQueued?: boolean, isExpected?: boolean}} UserItem
+ * @typedef {{kind: "response", uuid: string, blocks: object[], isDone: boolean}} ResponseItem
  * @typedef {{kind: "note", tone: string, text: string}} NoteItem
  * @typedef {{kind: "end", tone: string, title: string, text?: string, runId?: string, retry?: boolean}} EndItem
- * @typedef {{items: (UserItem | AnswerItem | NoteItem | EndItem)[], view?: object}} List
+ * @typedef {{items: (UserItem | ResponseItem | NoteItem | EndItem)[], view?: object}} List
  */
 
 /** The texts for the ends of a run that a person should know the reason of. */
@@ -40,8 +40,8 @@ class Thread {
   lastInput = null;
   activity = null;
 
-  #answers = new Map();
-  /** The answers that are being written, by the call in which they are. */
+  #responses = new Map();
+  /** The responses that are being written, by the call in which they are. */
   #open = new Map();
   #dirty = new Set();
   #frame = 0;
@@ -55,19 +55,21 @@ class Thread {
   load(state) {
     this.root.items = [];
     this.calls.clear();
-    this.#answers.clear();
+    this.#responses.clear();
     this.#open.clear();
     this.questions.clear();
     this.tokens = { in: 0, out: 0 };
     const messages = state.messages ?? [];
     messages.forEach((message, index) => {
       this.#loadMessage(message, state.infos?.[index]);
-      const answer = this.root.items.at(-1);
+      const response = this.root.items.at(-1);
       const isLast = !state.running && index === messages.length - 1;
-      if (message.role === "assistant" && !answer.isAborted && (isLast || messages[index + 1]?.role === "user")) this.addEnd({ tone: "ok", title: "", answer });
+      if (message.role === "assistant" && !response.isAborted && (isLast || messages[index + 1]?.role === "user")) this.addEnd({ tone: "ok", title: "", response });
     });
     for (const call of this.calls.values()) if (!isOver(call)) call.state = state.running ? "running" : "stopped";
     const { items } = this.root;
+    // The log of the run has the messages to it again.
+    for (const item of items) if (item.kind === "user") item.isExpected = state.running;
     const input = state.inputs?.at(-1);
     this.lastInput = input && { id: input.id, text: items.findLast((item) => item.kind === "user")?.text ?? "" };
     if (!state.running && items.length && (state.interrupted || items.at(-1).isAborted)) {
@@ -96,8 +98,8 @@ class Thread {
     if (role !== "assistant") return;
     const blocks = parts.map((part) => this.#block(part, "running")).filter(Boolean);
     for (const call of message.tool_calls ?? []) blocks.push({ type: "tool", call: this.#call(call.id, call.name, call.args, "running") });
-    const item = { kind: "answer", uuid: info?.uuid ?? "", blocks, isDone: true, isAborted: info?.aborted };
-    if (item.uuid) this.#answers.set(item.uuid, [this.root, item]);
+    const item = { kind: "response", uuid: info?.uuid ?? "", blocks, isDone: true, isAborted: info?.aborted };
+    if (item.uuid) this.#responses.set(item.uuid, [this.root, item]);
     if (info?.usage) this.#count(info.usage);
     this.root.items.push(item);
   }
@@ -135,14 +137,17 @@ class Thread {
     if (call.state !== "denied") call.state = isError ? "failed" : "ok";
     call.result = text;
     call.details = details ?? call.details;
-    this.#closeQuestions(id);
+    this.#closeQuestionsOf(id);
     this.#touch(call);
   }
 
-  /** Adds an input that was sent and is not in the stream; one for a running run waits first. */
+  /**
+   * Adds an input that was sent and is not in the stream; one for a running run waits first.
+   * Returns its item.
+   */
   addInput(text, isQueued = false) {
     this.removeItems((item) => item.retry);
-    this.#add(null, { kind: "user", text, isQueued });
+    return this.#add(null, { kind: "user", text, isQueued });
   }
 
   addEnd(end) {
@@ -165,7 +170,7 @@ class Thread {
         this.#streamEvent(message.event, parent);
         break;
       case "assistant":
-        this.#answer(message, parent);
+        this.#addResponse(message, parent);
         break;
       case "user":
         this.#user(message, parent);
@@ -208,7 +213,7 @@ class Thread {
         break;
       case "stream_restart":
         this.#open.delete(parent);
-        this.removeItems((item) => item.kind === "answer" && !item.isDone, this.#list(parent));
+        this.removeItems((item) => item.kind === "response" && !item.isDone, this.#list(parent));
         this.#supersede(message.supersedes);
         break;
       case "api_retry":
@@ -225,12 +230,12 @@ class Thread {
         break;
       case "permission_denied":
         Object.assign(this.#call(message.tool_use_id, message.tool_name), { state: "denied", reason: message.decision_reason ?? message.message });
-        this.#closeQuestions(message.tool_use_id);
+        this.#closeQuestionsOf(message.tool_use_id);
         break;
       case "state_changed":
         this.todos = message.todos ?? this.todos;
         for (const path of message.files ?? []) this.files.set(path, null);
-        this.onChange("panel");
+        this.onChange("panel", message.files);
         break;
       case "task_started":
       case "task_progress":
@@ -246,7 +251,7 @@ class Thread {
 
   #streamEvent(event, parent) {
     if (event.type === "message_start") {
-      this.#open.set(parent, this.#add(parent, { kind: "answer", uuid: "", blocks: [], isDone: false }));
+      this.#open.set(parent, this.#add(parent, { kind: "response", uuid: "", blocks: [], isDone: false }));
       return;
     }
     const item = this.#open.get(parent);
@@ -266,33 +271,33 @@ class Thread {
     }
   }
 
-  #answer(message, parent) {
+  #addResponse(message, parent) {
     const { content = [], usage, model } = message.message;
     const item = this.#open.get(parent);
     this.#open.delete(parent);
     this.#supersede(message.supersedes);
-    if (this.#answers.has(message.uuid)) {
+    if (this.#responses.has(message.uuid)) {
       // It was loaded from the store, and the log of the run has it again.
       if (item) this.removeItems((other) => other === item, this.#list(parent));
       return;
     }
     const blocks = content.map((block) => this.#block(block, "running")).filter(Boolean);
-    // The reasoning of some models is streamed and is not in the answer.
+    // The reasoning of some models is streamed and is not in the message.
     const hasThoughts = blocks.some((block) => block.type === "thinking");
     if (item && !hasThoughts) blocks.unshift(...item.blocks.filter((block) => block?.type === "thinking"));
-    const answer = item ?? this.#add(parent, { kind: "answer" });
+    const response = item ?? this.#add(parent, { kind: "response" });
     if (!item && !parent) for (const block of blocks) if (block.type === "text") this.onChange("delta", block.text + "\n");
-    Object.assign(answer, { uuid: message.uuid, blocks, isDone: true, isAborted: message.aborted });
-    if (message.uuid) this.#answers.set(message.uuid, [this.#list(parent), answer]);
+    Object.assign(response, { uuid: message.uuid, blocks, isDone: true, isAborted: message.aborted });
+    if (message.uuid) this.#responses.set(message.uuid, [this.#list(parent), response]);
     this.model ||= model;
     if (usage) this.#count(usage);
     if (!parent) this.#setActivity("Thinking");
-    this.#touch(answer);
+    this.#touch(response);
   }
 
   #supersede(uuids = []) {
     for (const uuid of uuids) {
-      const [list, item] = this.#answers.get(uuid) ?? [];
+      const [list, item] = this.#responses.get(uuid) ?? [];
       if (list) this.removeItems((other) => other === item, list);
     }
   }
@@ -306,12 +311,14 @@ class Thread {
     }
     if (results.length) return;
     const text = textOf(blocks);
+    const { uuid } = message;
+    const { items } = this.#list(parent);
+    if (uuid && items.some((item) => item.uuid === uuid)) return;
     // It was sent here, or was loaded from the store and is in the log of the run again.
-    const known = this.#list(parent).items.findLast((item) => item.kind === "user" && item.text === text);
-    if (known) {
-      known.isQueued = false;
-      this.#touch(known);
-    } else this.#add(parent, { kind: "user", text });
+    const isSame = (item) => item.kind === "user" && item.text === text;
+    const known = items.find((item) => item.isQueued && isSame(item)) ?? items.find((item) => item.isExpected && isSame(item));
+    const item = known ?? this.#add(parent, { kind: "user", text });
+    this.#touch(Object.assign(item, { uuid, isQueued: false, isExpected: false }));
   }
 
   #progress(message) {
@@ -323,7 +330,7 @@ class Thread {
     else if (isEnd) {
       this.#finish(id, name, textOf(data.output), data.is_error);
     } else if (data !== undefined && data !== null) call.progress = (call.progress ? `${call.progress.slice(-20_000)}\n` : "") + progressText(data);
-    if (isStart) this.#closeQuestions(id);
+    if (isStart) this.#closeQuestionsOf(id);
     if (!message.parent_tool_use_id) this.#setActivity(isEnd ? "Thinking" : `Running ${call.name}`);
   }
 
@@ -347,7 +354,12 @@ class Thread {
     this.onChange("questions");
   }
 
-  #closeQuestions(callId) {
+  /** Closes all questions: nothing waits for their answers any more. */
+  closeQuestions() {
+    for (const id of [...this.questions.keys()]) this.closeQuestion(id);
+  }
+
+  #closeQuestionsOf(callId) {
     for (const question of this.questions.values()) if (question.callId === callId) this.closeQuestion(question.id);
   }
 
@@ -355,21 +367,21 @@ class Thread {
     this.lastRunId = this.run?.id ?? this.lastRunId;
     this.cost = Object.values(result.modelUsage ?? {}).some((usage) => usage.costBasis === "unknown") ? null : result.total_cost_usd;
     const reason = result.terminal_reason ?? "";
-    const isParked = reason === "tool_deferred";
+    const isPending = reason === "tool_deferred";
     for (const call of this.calls.values()) {
-      if (!isOver(call) && !(isParked && call.state === "waiting")) {
+      if (!isOver(call) && !(isPending && call.state === "waiting")) {
         call.state = "stopped";
         this.#touch(call);
       }
     }
     const spent = [formatSeconds(result.duration_ms / 1000), plural(result.num_turns, "turn"), this.cost > 0 && formatCost(this.cost)];
-    const end = { tone: "ok", title: spent.filter(Boolean).join(", "), runId: this.lastRunId, answer: this.root.items.findLast((item) => item.kind === "answer") };
+    const end = { tone: "ok", title: spent.filter(Boolean).join(", "), runId: this.lastRunId, response: this.root.items.findLast((item) => item.kind === "response") };
     if (reason.startsWith("aborted")) Object.assign(end, { tone: "warn", title: "Stopped." });
     else if (ENDS[reason]) Object.assign(end, { tone: "warn", title: ENDS[reason] });
     else if (result.subtype !== "success") Object.assign(end, { tone: "bad", title: "The run failed.", text: (result.errors ?? []).join("\n") || reason, retry: true });
     else if (result.stop_reason === "max_tokens") Object.assign(end, { tone: "warn", title: "The answer reached its greatest length." });
     this.questions.clear();
-    if (!isParked) this.addEnd(end);
+    if (!isPending) this.addEnd(end);
     this.finishRun();
   }
 
@@ -386,7 +398,10 @@ class Thread {
       this.#touch(item);
       this.#open.delete(parent);
     }
-    for (const item of this.root.items.filter((item) => item.isQueued)) this.#touch(Object.assign(item, { isQueued: false, isLate: true }));
+    for (const item of this.root.items) {
+      item.isExpected = false;
+      if (item.isQueued) this.#touch(Object.assign(item, { isQueued: false, isLate: true }));
+    }
     this.run = null;
     this.activity = null;
     this.onChange("run");
@@ -423,7 +438,7 @@ class Thread {
 }
 
 /**
- * A question as the page has it: of a `permission_request`, or of a call that waits in the store.
+ * A question as the page has it: of a `permission_request`, or of a pending call.
  * The answers to pick from are those of the request, else those of the only question that the
  * arguments have.
  */
@@ -432,7 +447,7 @@ function questionOf(request, call) {
   const { questions } = call.args ?? {};
   const only = expectsText && questions?.length === 1 && questions[0];
   const { options: choices = [], multiple, multiSelect, header } = request.choices ?? (only || {});
-  return { id, callId: call.id, tool: call.name, args: call.args, text, expectsText, hash, expires, isParked: Boolean(hash), choices, header,
+  return { id, callId: call.id, tool: call.name, args: call.args, text, expectsText, hash, expires, isPending: Boolean(hash), choices, header,
     isMultiple: multiple ?? multiSelect };
 }
 

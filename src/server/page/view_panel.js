@@ -4,7 +4,10 @@ const TODO_ICONS = { done: ["check", "Done"], in_progress: ["chevron", "In progr
 
 class PanelView {
   #tab = "todos";
+  #thread = null;
   #openFile = "";
+  /** The request whose response is shown next: older responses are dropped. */
+  #fileRequest = null;
 
   constructor(app) {
     this.app = app;
@@ -28,8 +31,14 @@ class PanelView {
     this.update();
   }
 
-  update() {
+  /** Shows the state of the session; `changed` has the paths of files that were written again. */
+  update(changed) {
     const { thread } = this.app;
+    if (thread !== this.#thread) {
+      this.#thread = thread;
+      this.#setFile("");
+    }
+    if (this.#openFile && changed?.includes(this.#openFile)) this.#loadFile();
     for (const [key, tab] of Object.entries(this.tabs)) {
       tab.setAttribute("aria-selected", key === this.#tab);
       tab.tabIndex = key === this.#tab ? 0 : -1;
@@ -60,24 +69,36 @@ class PanelView {
     })));
   }
 
+  #setFile(path) {
+    this.#openFile = path;
+    this.fileBody = this.#fileRequest = null;
+  }
+
   async #toggleFile(path) {
-    const { thread } = this.app;
-    this.#openFile = this.#openFile === path ? "" : path;
-    this.fileBody = null;
+    this.#setFile(this.#openFile === path ? "" : path);
     this.update();
     this.#focusFile(path);
-    if (!this.#openFile) return;
+    if (this.#openFile && (await this.#loadFile())) this.#focusFile(path);
+  }
+
+  /** Shows the content of the open file; returns `false` if another was requested meanwhile. */
+  async #loadFile() {
+    const thread = this.#thread;
+    const path = this.#openFile;
+    const request = (this.#fileRequest = api.file(thread.agent, path));
+    let body;
     try {
       // The file may have been changed since; the copy in the session is the second choice.
-      const { content } = await api.file(thread.agent, path);
-      this.fileBody = fileNode(content);
+      const { content } = await request;
+      body = fileNode(content);
     } catch (error) {
       const content = thread.files.get(path);
-      this.fileBody = typeof content === "string" ? fileNode(content) : el("p.bad", `The file cannot be read: ${error.message}`);
+      body = typeof content === "string" ? fileNode(content) : el("p.bad", `The file cannot be read: ${error.message}`);
     }
-    if (this.#openFile !== path) return;
+    if (this.#fileRequest !== request) return false;
+    this.fileBody = body;
     this.update();
-    this.#focusFile(path);
+    return true;
   }
 
   #focusFile(path) {
@@ -89,15 +110,15 @@ class PanelView {
     if (!id) return fill(body, el("p.muted", thread?.run ? "The trace is here when the run has ended." : "No run has ended since the page was opened."));
     if (this.traceId === id) return fill(body, this.traceBody);
     fill(body, el("p.muted", "Loading"));
+    let node;
     try {
-      const trace = await api.trace(id);
-      this.traceBody = timelineNode(trace.spans);
-      this.traceId = id;
+      node = timelineNode((await api.trace(id)).spans);
+      Object.assign(this, { traceId: id, traceBody: node });
     } catch (error) {
-      this.traceBody = el("div", el("p", error.status === 404 ? "The server has no trace of this run." : error.message),
+      node = el("div", el("p", error.status === 404 ? "The server has no trace of this run." : error.message),
         button("Try again", () => this.update()));
     }
-    if (this.#tab === "trace" && this.app.thread === thread) fill(body, this.traceBody);
+    if (this.#tab === "trace" && this.app.thread === thread && thread.lastRunId === id) fill(body, node);
   }
 }
 

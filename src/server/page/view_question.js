@@ -36,7 +36,7 @@ class QuestionsView {
 }
 
 function heading(question, title) {
-  const waits = question.isParked && question.expires ? `Waits until ${new Date(question.expires).toLocaleString()}` : "";
+  const waits = question.isPending && question.expires ? `Waits until ${new Date(question.expires).toLocaleString()}` : "";
   return el(".head", { role: "alert" }, el("h2", icon("ask"), title), waits && el("p.muted", waits));
 }
 

@@ -1,4 +1,4 @@
-// The conversation: inputs, answers, notes and the ends of runs.
+// The conversation: inputs, responses, notes and the ends of runs.
 
 /** The number of messages that are shown at first, and that are added at the top on request. */
 const PAGE_LENGTH = 200;
@@ -15,7 +15,7 @@ class ListView {
 
   update() {
     const { items } = this.list;
-    // The rows below answers are not counted.
+    // The rows below responses are not counted.
     let hidden = items.length;
     for (let left = this.#limit; hidden > 0 && left > 0; hidden--) if (items[hidden - 1].kind !== "end") left--;
     const nodes = items.slice(hidden).map((item) => (item.view ??= viewOf(item, this.actions)).node);
@@ -39,7 +39,7 @@ class ListView {
 
 function viewOf(item, actions) {
   if (item.kind === "user") return new UserView(item);
-  if (item.kind === "answer") return new AnswerView(item, actions);
+  if (item.kind === "response") return new ResponseView(item, actions);
   return { node: item.kind === "end" ? endNode(item, actions) : noteNode(item), update() {} };
 }
 
@@ -58,13 +58,13 @@ class UserView {
   }
 }
 
-class AnswerView {
+class ResponseView {
   #slots = [];
   #due = 0;
   #timer = 0;
 
   constructor(item, actions) {
-    Object.assign(this, { item, actions, node: el("article.answer", { "aria-label": "Agent" }) });
+    Object.assign(this, { item, actions, node: el("article.response", { "aria-label": "Agent" }) });
     this.update();
   }
 
@@ -121,11 +121,11 @@ function noteNode({ tone, text }) {
   return el(`p.note.${tone}`, icon(tone === "warn" ? "alert" : "circle"), text);
 }
 
-function endNode({ tone, title, text, runId, retry, answer }, actions) {
+function endNode({ tone, title, text, runId, retry, response }, actions) {
   if (tone === "ok" || (tone === "warn" && !retry)) {
-    const text = () => answer.blocks.filter((block) => block.type === "text").map((block) => block.text).join("\n\n");
-    const { uuid } = answer ?? {};
-    return el("p.end.muted.bar", title && (tone === "warn" ? el("span.warn", icon("alert"), title) : el("span", title)), answer && copyButton(text), uuid && button("Fork", () => actions.fork(uuid), "quiet"),
+    const text = () => response.blocks.filter((block) => block.type === "text").map((block) => block.text).join("\n\n");
+    const { uuid } = response ?? {};
+    return el("p.end.muted.bar", title && (tone === "warn" ? el("span.warn", icon("alert"), title) : el("span", title)), response && copyButton(text), uuid && button("Fork", () => actions.fork(uuid), "quiet"),
       runId && button("Trace", () => actions.openTrace(runId), "quiet"));
   }
   return el(`section.card.${tone}`, tone === "bad" ? { role: "alert" } : {}, el("h2", icon("alert"), title),

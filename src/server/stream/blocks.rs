@@ -1,4 +1,4 @@
-//! The blocks of one answer.
+//! The blocks of one response.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::sdk::{BlockDelta, BlockStart};
 use super::json_end::JsonEnd;
 use super::step::{Author, CallText, StepKind, ThinkingText};
 
-/// The blocks of one answer while it streams.
+/// The blocks of one response while it streams.
 #[derive(Clone, Debug)]
-pub(super) struct AnswerBlocks {
+pub(super) struct ResponseBlocks {
     /// The id of its message.
     id: Arc<str>,
     /// The open block, with its index.
@@ -62,7 +62,7 @@ impl Fnv {
 /// Receives the steps of one agent.
 pub(super) type Sink<'s, 'a> = &'s mut dyn FnMut(StepKind<'a>);
 
-impl AnswerBlocks {
+impl ResponseBlocks {
     pub(super) fn new(id: Arc<str>) -> Self {
         Self {
             id,
@@ -79,7 +79,7 @@ impl AnswerBlocks {
         &self.id
     }
 
-    /// Hides the pieces until the answer is complete.
+    /// Hides the pieces until the response is complete.
     pub(super) fn mute(&mut self) {
         *self = Self::new(self.id.clone());
         self.is_muted = true;
@@ -126,8 +126,8 @@ impl AnswerBlocks {
                     ThinkingText::Piece(text),
                 ));
             }
-            (StreamedBlock::Call(place), BlockDelta::InputJson(json)) if !json.is_empty() => {
-                let call = &mut self.calls[*place];
+            (StreamedBlock::Call(call_index), BlockDelta::InputJson(json)) if !json.is_empty() => {
+                let call = &mut self.calls[*call_index];
                 call.args.push(json);
                 out(StepKind::CallDelta(
                     call.shown_id.clone(),
@@ -150,15 +150,15 @@ impl AnswerBlocks {
         match self.open.take() {
             Some((_, StreamedBlock::Text(id))) => out(StepKind::TextEnd(id)),
             Some((_, StreamedBlock::Thinking(id))) => out(StepKind::ThinkingEnd(id)),
-            Some((_, StreamedBlock::Call(place))) => {
-                out(StepKind::CallEnd(self.calls[place].shown_id.clone()));
+            Some((_, StreamedBlock::Call(call_index))) => {
+                out(StepKind::CallEnd(self.calls[call_index].shown_id.clone()));
             }
             None => {}
         }
     }
 
-    /// Completes the answer: shows the parts that were not streamed. Returns `false` if it is not
-    /// the answer that was streamed.
+    /// Completes the response: shows the parts that were not streamed. Returns `false` if it is not
+    /// the response that was streamed.
     pub(super) fn finish<'a>(
         &mut self,
         message: &'a Message,

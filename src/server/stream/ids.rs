@@ -22,9 +22,9 @@ impl Ids {
         self.messages.len() + self.calls.len() + self.renamed.len()
     }
 
-    /// Registers an answer and returns its id for readers: the provider's, or that of `new_id` if
+    /// Registers a response and returns its id for readers: the provider's, or that of `new_id` if
     /// there is none or it is in use.
-    pub(super) fn register_answer(
+    pub(super) fn register_response(
         &mut self,
         id: &Arc<str>,
         new_id: impl FnOnce() -> Arc<str>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::sdk::{ApiMessage, ApiStreamEvent, AssistantEvent, PartialEvent};
 
-use super::blocks::{AnswerBlocks, Sink};
+use super::blocks::{ResponseBlocks, Sink};
 use super::ids::Ids;
 use super::step::StepKind;
 
@@ -34,10 +34,10 @@ enum TurnState {
     /// No turn is open.
     #[default]
     Closed,
-    /// The model answers; `None` between two attempts.
-    Answering(Option<AnswerBlocks>),
-    /// The answer is complete.
-    Answered,
+    /// The model responds; `None` between two attempts.
+    Responding(Option<ResponseBlocks>),
+    /// The response is complete.
+    Responded,
 }
 
 impl TurnState {
@@ -45,25 +45,25 @@ impl TurnState {
         !matches!(self, Self::Closed)
     }
 
-    /// Returns `true` from the beginning of an answer to its end, including the time between two
+    /// Returns `true` from the beginning of a response to its end, including the time between two
     /// attempts.
-    fn is_answering(&self) -> bool {
-        matches!(self, Self::Answering(_))
+    fn is_responding(&self) -> bool {
+        matches!(self, Self::Responding(_))
     }
 
-    /// Returns the open answer.
-    fn answer(&mut self) -> Option<&mut AnswerBlocks> {
+    /// Returns the open response.
+    fn response(&mut self) -> Option<&mut ResponseBlocks> {
         match self {
-            Self::Answering(answer) => answer.as_mut(),
-            Self::Closed | Self::Answered => None,
+            Self::Responding(response) => response.as_mut(),
+            Self::Closed | Self::Responded => None,
         }
     }
 
-    /// Removes the open answer, to which another attempt follows.
-    fn take_answer(&mut self) -> Option<AnswerBlocks> {
+    /// Removes the open response, to which another attempt follows.
+    fn take_response(&mut self) -> Option<ResponseBlocks> {
         match self {
-            Self::Answering(answer) => answer.take(),
-            Self::Closed | Self::Answered => None,
+            Self::Responding(response) => response.take(),
+            Self::Closed | Self::Responded => None,
         }
     }
 }
@@ -113,7 +113,7 @@ impl Lane {
         self.calls.len()
     }
 
-    /// Adds a piece of an answer.
+    /// Adds a piece of a response.
     pub(super) fn push_piece<'a>(
         &mut self,
         event: &'a PartialEvent,
@@ -124,31 +124,31 @@ impl Lane {
         match &event.event {
             ApiStreamEvent::MessageStart { message } => self.begin(message, new_id, ids, out),
             ApiStreamEvent::ContentBlockStart { index, block } => {
-                // A model that restarts its answer need not begin the message again.
-                if let TurnState::Answering(answer @ None) = &mut self.turn_state {
-                    let id = ids.register_answer(&Arc::default(), new_id);
-                    *answer = Some(AnswerBlocks::new(id));
+                // A model that restarts its response need not begin the message again.
+                if let TurnState::Responding(response @ None) = &mut self.turn_state {
+                    let id = ids.register_response(&Arc::default(), new_id);
+                    *response = Some(ResponseBlocks::new(id));
                 }
-                if let Some(answer) = self.turn_state.answer() {
+                if let Some(response) = self.turn_state.response() {
                     let register = call_registration(&self.id, &mut self.calls, ids);
-                    answer.start(*index, block, register, out);
+                    response.start(*index, block, register, out);
                 }
             }
             ApiStreamEvent::ContentBlockDelta { index, delta } => {
-                if let Some(answer) = self.turn_state.answer() {
-                    answer.grow(*index, delta, out);
+                if let Some(response) = self.turn_state.response() {
+                    response.grow(*index, delta, out);
                 }
             }
             ApiStreamEvent::ContentBlockStop { index } => {
-                if let Some(answer) = self.turn_state.answer() {
-                    answer.stop(*index, out);
+                if let Some(response) = self.turn_state.response() {
+                    response.stop(*index, out);
                 }
             }
             _ => {}
         }
     }
 
-    /// Begins an answer: the first of its turn, or another attempt.
+    /// Begins a response: the first of its turn, or another attempt.
     fn begin(
         &mut self,
         message: &ApiMessage,
@@ -156,61 +156,61 @@ impl Lane {
         ids: &mut Ids,
         out: Sink<'_, '_>,
     ) {
-        self.close_answer(out);
-        if !self.turn_state.is_answering() {
+        self.close_response(out);
+        if !self.turn_state.is_responding() {
             self.end_turn(out);
             self.turn += 1;
             out(StepKind::TurnStarted(self.turn));
         }
-        let answer = AnswerBlocks::new(ids.register_answer(&message.id, new_id));
-        self.turn_state = TurnState::Answering(Some(answer));
+        let response = ResponseBlocks::new(ids.register_response(&message.id, new_id));
+        self.turn_state = TurnState::Responding(Some(response));
     }
 
-    /// Restarts the answer. Returns `true` if there was one.
+    /// Restarts the response. Returns `true` if there was one.
     pub(super) fn restart(&mut self, out: Sink<'_, '_>) -> bool {
-        let Some(mut answer) = self.turn_state.take_answer() else {
+        let Some(mut response) = self.turn_state.take_response() else {
             return false;
         };
-        answer.close(out);
-        for id in answer.call_ids() {
+        response.close(out);
+        for id in response.call_ids() {
             self.calls.remove(id);
         }
         out(StepKind::Restarted);
         true
     }
 
-    /// Completes an answer. Returns the id of its message, and `false` if it is not the answer that
-    /// was streamed.
-    pub(super) fn finish_answer<'a>(
+    /// Completes a response. Returns the id of its message, and `false` if it is not the response
+    /// that was streamed.
+    pub(super) fn finish_response<'a>(
         &mut self,
         event: &'a AssistantEvent,
         new_id: impl FnOnce() -> Arc<str>,
         ids: &mut Ids,
         out: Sink<'_, 'a>,
     ) -> (Arc<str>, bool) {
-        if self.turn_state.answer().is_none() {
+        if self.turn_state.response().is_none() {
             self.begin(&event.message, new_id, ids, out);
         }
-        let answer = self.turn_state.take_answer();
-        self.turn_state = TurnState::Answered;
-        let Some(mut answer) = answer else {
+        let response = self.turn_state.take_response();
+        self.turn_state = TurnState::Responded;
+        let Some(mut response) = response else {
             return (event.message.id.clone(), true);
         };
 
         let register = call_registration(&self.id, &mut self.calls, ids);
-        let is_as_streamed = answer.finish(&event.message.message, register, out);
-        (answer.id().clone(), is_as_streamed)
+        let is_as_streamed = response.finish(&event.message.message, register, out);
+        (response.id().clone(), is_as_streamed)
     }
 
     /// Ends the open block and the turn.
     pub(super) fn end(&mut self, out: Sink<'_, '_>) {
-        self.close_answer(out);
+        self.close_response(out);
         self.end_turn(out);
     }
 
-    fn close_answer(&mut self, out: Sink<'_, '_>) {
-        if let Some(answer) = self.turn_state.answer() {
-            answer.close(out);
+    fn close_response(&mut self, out: Sink<'_, '_>) {
+        if let Some(response) = self.turn_state.response() {
+            response.close(out);
         }
     }
 
@@ -222,13 +222,13 @@ impl Lane {
     }
 
     /// Begins again for a reader that has been shown nothing: the turn is opened, and the pieces of
-    /// the open answer are hidden.
+    /// the open response are hidden.
     pub(super) fn reopen(&mut self, out: Sink<'_, '_>) {
         if self.turn_state.is_open() {
             out(StepKind::TurnStarted(self.turn));
         }
-        if let Some(answer) = self.turn_state.answer() {
-            answer.mute();
+        if let Some(response) = self.turn_state.response() {
+            response.mute();
         }
         for call in self.calls.values_mut() {
             call.is_shown = false;

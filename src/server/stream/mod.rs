@@ -7,7 +7,7 @@
 //! | `ag-ui` | `ag_ui/` | AG-UI 1.0: `HttpAgent` of `@ag-ui/client` |
 //! | `ai-sdk` | `ai_sdk/` | the AI SDK: `useChat` of `ai` 7 |
 //!
-//! `blocks.rs` follows the blocks of the answers, which three of the formats share.
+//! `blocks.rs` follows the blocks of the responses, which three of the formats share.
 
 pub(crate) mod ag_ui;
 pub(crate) mod ai_sdk;

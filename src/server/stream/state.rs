@@ -121,7 +121,7 @@ impl StreamState {
         match message {
             SdkMessage::System(event) => self.push_system(message, event, &mut steps),
             SdkMessage::Partial(event) => self.push_partial(event, &mut steps),
-            SdkMessage::Assistant(event) => self.push_answer(event, &mut steps),
+            SdkMessage::Assistant(event) => self.push_response(event, &mut steps),
             SdkMessage::User(event) => self.push_user(event, &mut steps),
             SdkMessage::ToolProgress(progress) => self.push_progress(progress, &mut steps),
             SdkMessage::Result(result) => self.push_end(result, &mut steps),
@@ -187,11 +187,11 @@ impl StreamState {
             });
     }
 
-    fn push_answer<'a>(&mut self, event: &'a AssistantEvent, steps: &mut Vec<Step<'a>>) {
+    fn push_response<'a>(&mut self, event: &'a AssistantEvent, steps: &mut Vec<Step<'a>>) {
         let envelope = &event.envelope;
         let new_id = self.unique_id(envelope);
         let (id, is_as_streamed) = self.lanes.with_lane(envelope, steps, |lane, ids, out| {
-            lane.finish_answer(event, || new_id, ids, out)
+            lane.finish_response(event, || new_id, ids, out)
         });
         let subagent = self.lanes.id_of(envelope);
         let has_removed = self.history.remove(&event.supersedes);
@@ -360,7 +360,7 @@ impl StreamState {
         self.push_step(envelope, StepKind::Other(name, message), steps);
     }
 
-    /// Returns a new id for an answer whose own id is empty or in use.
+    /// Returns a new id for a response whose own id is empty or in use.
     fn unique_id(&self, envelope: &Envelope) -> Arc<str> {
         format!("{}.{}", self.run_id, envelope.seq).into()
     }

@@ -41,7 +41,7 @@ pub(super) enum StepKind<'a> {
     CallEnd(Arc<str>),
     /// The complete arguments of a call.
     CallReady(Arc<str>, &'a ToolCall),
-    /// The restart of the answer, after the ends of its blocks.
+    /// The restart of the response, after the ends of its blocks.
     Restarted,
     /// A change of messages that were shown already.
     Replaced,
@@ -59,7 +59,7 @@ pub(super) enum StepKind<'a> {
     Finished(&'a ResultMessage),
 }
 
-/// A piece of reasoning, streamed or from a complete answer.
+/// A piece of reasoning, streamed or from a complete response.
 #[derive(Debug)]
 pub(super) enum ThinkingText<'a> {
     Piece(&'a str),

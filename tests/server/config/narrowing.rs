@@ -134,6 +134,31 @@ fn untrusted_key_that_widens_is_an_error_with_its_place() {
 }
 
 #[test]
+fn untrusted_plan_and_dont_ask_do_not_replace_each_other() {
+    for (own, other, is_narrower) in [
+        ("plan", "plan", true),
+        ("plan", "dontAsk", false),
+        ("dontAsk", "plan", false),
+        ("dontAsk", "dontAsk", true),
+        ("acceptEdits", "plan", true),
+    ] {
+        let own_yaml = format!("model: m\npermissions: {{ mode: {own} }}");
+        let config = Config::from_yaml(&own_yaml).unwrap();
+        let untrusted = project(&format!("permissions: {{ mode: {other} }}"));
+        let untrusted = Untrusted::from_yaml(&untrusted).unwrap();
+        let result = config.narrow(&untrusted).map_err(|error| error.to_string());
+        assert_eq!(result.is_ok(), is_narrower, "{own}, {other}: {result:?}");
+        if let Err(text) = result {
+            let expected = format!(
+                "can only set the modes \"plan\" and \"dontAsk\", but neither in place of the \
+                 other; the agent's mode is {own:?}"
+            );
+            assert!(text.contains(&expected), "{own}, {other}: {text}");
+        }
+    }
+}
+
+#[test]
 fn untrusted_defaults_and_unknown_agents_are_errors() {
     let untrusted = "defaults: { model: other }\nagents: { default: {} }";
     let text = Untrusted::from_yaml(untrusted).unwrap_err().to_string();

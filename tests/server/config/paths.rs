@@ -7,7 +7,7 @@ use agentcore::testing::ScriptedModel;
 use serde_json::json;
 
 use super::{build, parts};
-use crate::kit::texts;
+use crate::kit::result_texts;
 
 /// Writes a configuration and files next to it, and reads it.
 fn load(folder: &Path, yaml: &str, files: &[(&str, &str)]) -> Config {
@@ -37,7 +37,7 @@ async fn calls(config: &Config, calls: &[(&str, serde_json::Value)]) -> (Vec<Str
         .unwrap();
     let output = agent.run("Go").await.unwrap();
     let system = model.requests().last().unwrap().system.to_string();
-    (texts(&output.messages), system)
+    (result_texts(&output.messages), system)
 }
 
 const SKILL: &str = "---\nname: greet\ndescription: Greets\n---\nSay hello.";

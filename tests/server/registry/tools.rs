@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{empty, registry};
 use crate::kit::keys::{Logged, listen};
-use crate::kit::{any_object, texts};
+use crate::kit::{any_object, result_texts};
 
 fn tool(name: &str, result: &'static str) -> FuncTool {
     FuncTool::new(
@@ -108,7 +108,7 @@ async fn registered_tool_has_effect_in_the_next_turn() {
     store.register(uninstall).unwrap();
     let ann = registry.get_or_clone("default", "ann").await.unwrap();
     let output = ann.session("th_1").run("Go").await.unwrap();
-    let results = texts(&output.messages);
+    let results = result_texts(&output.messages);
     assert_eq!(results[..3], ["installed", "it works", "removed"]);
     assert!(
         results[3].contains("unknown tool \"fresh\""),
@@ -128,9 +128,9 @@ async fn tool_of_one_user_is_unknown_to_another() {
     let bob = registry.get_or_clone("default", "bob").await.unwrap();
     let output = bob.session("th_1").run("Go").await.unwrap();
     assert!(
-        texts(&output.messages)[0].contains("unknown tool"),
+        result_texts(&output.messages)[0].contains("unknown tool"),
         "{:?}",
-        texts(&output.messages)
+        result_texts(&output.messages)
     );
     let offered = &model.requests()[0].tools;
     assert!(offered.iter().all(|tool| &*tool.name != "mine"));
@@ -165,7 +165,7 @@ async fn registered_tools_reach_agents_whose_list_does_not_name_them() {
     store.register(tool("deploy", "deployed")).unwrap();
     let ann = registry.get_or_clone("other", "ann").await.unwrap();
     let output = ann.session("th_1").run("Go").await.unwrap();
-    assert_eq!(texts(&output.messages)[0], "deployed");
+    assert_eq!(result_texts(&output.messages)[0], "deployed");
 }
 
 #[tokio::test]

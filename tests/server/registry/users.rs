@@ -7,7 +7,7 @@ use agentcore::{ErrorKind, SessionStore, ThreadStore};
 use serde_json::json;
 
 use super::{empty, registry};
-use crate::kit::texts;
+use crate::kit::result_texts;
 
 #[tokio::test]
 async fn users_have_folders_of_their_own() {
@@ -40,7 +40,7 @@ async fn users_have_folders_of_their_own() {
 
     let bob = registry.get_or_clone("default", "bob").await.unwrap();
     let output = bob.session("th_2").run("Look").await.unwrap();
-    for text in texts(&output.messages) {
+    for text in result_texts(&output.messages) {
         assert!(!text.contains("of Ann"), "{text}");
     }
     assert!(workdir.join("users/bob").is_dir());
@@ -252,7 +252,7 @@ async fn skills_next_to_the_file_are_found_in_the_workspace_of_each_user() {
         }
         let ann = registry.get_or_clone("default", "ann").await.unwrap();
         let output = ann.session("th_1").run("Go").await.unwrap();
-        let results = texts(&output.messages);
+        let results = result_texts(&output.messages);
         assert!(results[0].contains("Say hello."), "{results:?}");
         assert!(results[1].starts_with("Error"), "{results:?}");
     }
@@ -275,7 +275,7 @@ async fn skills_of_the_whole_workdir_show_no_files_of_other_users() {
         registry.register_config(&config).unwrap();
         let ann = registry.get_or_clone("default", "ann").await.unwrap();
         let output = ann.session("th_1").run("Look").await.unwrap();
-        let results = texts(&output.messages).concat();
+        let results = result_texts(&output.messages).concat();
         assert!(!results.contains("of Bob"), "{paths}: {results}");
     }
 }

@@ -237,7 +237,7 @@ async fn session_of_a_subagent_has_a_file_in_a_thread_with_a_long_id() {
         .unwrap();
     let session = lead.session(thread.as_str());
     let output = session.clone().run("Go").await.unwrap();
-    assert_eq!(kit::texts(&output.messages), ["Quiet."]);
+    assert_eq!(kit::result_texts(&output.messages), ["Quiet."]);
     let children = files.store.children(&thread).await.unwrap();
     assert_eq!(children.len(), 1);
     assert!(children[0].starts_with(&format!("{thread}:sub:")));

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::kit::spied_store::{Spied, Spy};
-use crate::kit::{Gate, Log, agent, logged, results, texts};
+use crate::kit::{Gate, Log, agent, logged, result_texts, results};
 
 /// Logs the records of each write, and refuses those that have nothing but starts if it is told so.
 struct Counting {
@@ -231,7 +231,7 @@ async fn calls_whose_shared_start_is_not_stored_do_not_run() {
         .unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
     assert_eq!(acts.len(), 0);
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts.len(), 3);
     for text in texts {
         assert!(text.contains("start could not be stored"), "{text}");
@@ -311,7 +311,7 @@ async fn permitted_call_does_not_begin_after_another_has_stopped_the_run() {
         !writes.iter().any(|write| write.contains("start")),
         "{writes:?}"
     );
-    assert!(texts(&output.messages)[0].contains("did not run"));
+    assert!(result_texts(&output.messages)[0].contains("did not run"));
 }
 
 /// Signals when it begins to store starts, which takes a second.
@@ -353,7 +353,7 @@ async fn call_does_not_begin_if_another_stops_the_run_while_its_start_is_stored(
         .unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
     assert_eq!(acts.len(), 0);
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts.len(), 2);
     assert!(texts[0].contains("did not run"), "{texts:?}");
 }
@@ -371,7 +371,7 @@ async fn run_dropped_after_its_answer_leaves_calls_that_may_have_run() {
     drop(run);
     assert_eq!(acts.len(), 0);
     let output = agent.session("s").run("Again").await.unwrap();
-    let texts = texts(&output.messages);
+    let texts = result_texts(&output.messages);
     assert_eq!(texts.len(), 4);
     for text in texts {
         assert!(text.contains("may have"), "{text}");

@@ -15,7 +15,7 @@ use agentcore::{Agent, AgentBuilder, ModelEvent, ThreadStore, ToolCall};
 use serde_json::json;
 
 use super::{change, tree};
-use crate::kit::texts;
+use crate::kit::result_texts;
 
 const FOLDER: &str = "AGENTCORE_CHECKPOINTS_FOLDER";
 const ROUNDS: u64 = 24;
@@ -176,7 +176,7 @@ fn full_disk_rejects_changes_that_cannot_be_kept() {
             .build()
             .unwrap();
         let output = runtime().block_on(async { agent.session("s").run("Go").await });
-        println!("@{}", json!(texts(&output.unwrap().messages)));
+        println!("@{}", json!(result_texts(&output.unwrap().messages)));
         return;
     }
 

@@ -83,7 +83,7 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
     let before = tree(&place.root());
     let ops = json!({"ops": [["write", "a", "4"]]});
     let output = place.message(&files, vec![("change", ops)]).await;
-    let result_text = crate::kit::texts(&output.messages).pop().unwrap();
+    let result_text = crate::kit::result_texts(&output.messages).pop().unwrap();
     assert!(
         result_text.contains("which is newer; update"),
         "{result_text}"

@@ -339,7 +339,7 @@ async fn symbolic_link_in_place_of_a_checkpoint_file_is_rejected() {
     std::os::unix::fs::symlink(&outside, place.folder().join("s.files")).unwrap();
     let ops = json!({"ops": [["write", "a", "1"]]});
     let output = place.message(&files, vec![("change", ops)]).await;
-    let told = crate::kit::texts(&output.messages).pop().unwrap();
+    let told = crate::kit::result_texts(&output.messages).pop().unwrap();
     assert!(told.contains("not a regular file"), "{told}");
     assert_eq!(place.get("a").as_deref(), Some("0"));
     assert_eq!(fs::read(&outside).unwrap(), b"");
@@ -409,7 +409,7 @@ async fn change_that_cannot_be_kept_is_rejected() {
         .build()
         .unwrap();
     let output = agent.session("x".repeat(300)).run("Go").await.unwrap();
-    let told = crate::kit::texts(&output.messages);
+    let told = crate::kit::result_texts(&output.messages);
     assert!(told[0].contains("too long for a file name"), "{told:?}");
     assert_eq!(told[1], "0");
 }

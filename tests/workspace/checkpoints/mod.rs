@@ -27,7 +27,7 @@ use agentcore::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::kit::{any_object, texts};
+use crate::kit::{any_object, result_texts};
 
 /// A workspace, a session, and checkpoints beside it.
 struct Place {
@@ -108,7 +108,10 @@ impl Place {
         let output = self
             .message(files, vec![("change", json!({"ops": ops}))])
             .await;
-        assert_eq!(texts(&output.messages).pop().as_deref(), Some("changed"));
+        assert_eq!(
+            result_texts(&output.messages).pop().as_deref(),
+            Some("changed")
+        );
         output.messages.len() - 4
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::is_able;
 use crate::kit::small_stack::passes_alone;
 use crate::kit::workspace::Workspace;
-use crate::kit::{agent, texts};
+use crate::kit::{agent, result_texts};
 
 /// `out` may be read, and has files in `private` and `public`; so has the workspace.
 fn workspace() -> Workspace {
@@ -277,7 +277,7 @@ async fn command_that_was_allowed_is_still_held_to_deny_rules() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    let text = texts(&output.messages).remove(0);
+    let text = result_texts(&output.messages).remove(0);
     assert!(
         text.contains("public key") && !text.contains("private key"),
         "{text}"

@@ -36,7 +36,7 @@ fn add(shown: &ShownMessage, state: &StreamState, messages: &mut Vec<Value>) {
             let content = user_content(&message.content);
             messages.push(json!({"id": id, "role": "user", "content": content}));
         }
-        Message::Assistant(message) => answer(shown, &message.content, state, messages),
+        Message::Assistant(message) => add_response(shown, &message.content, state, messages),
         Message::Tool(result) => {
             let text = result.content.text();
             let mut message = json!({
@@ -56,9 +56,14 @@ fn add(shown: &ShownMessage, state: &StreamState, messages: &mut Vec<Value>) {
     }
 }
 
-/// An answer: reasoning, the message with its first text and its calls, and one message for each
-/// further text, under the ids that they have when they are streamed.
-fn answer(shown: &ShownMessage, content: &Content, state: &StreamState, messages: &mut Vec<Value>) {
+/// Adds a response: reasoning, the message with its first text and its calls, and one message for
+/// each further text, under the ids that they have when they are streamed.
+fn add_response(
+    shown: &ShownMessage,
+    content: &Content,
+    state: &StreamState,
+    messages: &mut Vec<Value>,
+) {
     let (mut texts, mut thoughts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for part in content.parts() {
         match part {
