@@ -91,7 +91,7 @@ fn explanations(messages: &[SdkMessage]) -> Vec<String> {
 async fn denial_of_a_large_call_is_explained_off_the_executor() {
     let own_thread = format!("{:?}", std::thread::current().id());
     let texts = |count: usize| json!({"texts": vec!["x".repeat(100); count]});
-    for (args, is_large) in [(result_texts(2), false), (result_texts(200), true)] {
+    for (args, is_large) in [(texts(2), false), (texts(200), true)] {
         let model = ScriptedModel::new().call("act", args).say("done");
         let agent = agent(model)
             .tool(logged("act", &Log::default()))
