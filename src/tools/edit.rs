@@ -171,9 +171,9 @@ fn cut(diff: &str, max_chars: usize) -> Cow<'_, str> {
         (_, 0) => Cow::Borrowed(diff),
         (shown, cut) => {
             // Later, the part of a secret at the cut could not be recognized.
-            let mut shown = shown.to_owned();
-            redact_cut(&mut shown, Cut::End);
-            format!("{shown}\n... ({cut} more characters of the diff)").into()
+            let mut head = shown.to_owned();
+            redact_cut(&mut head, Cut::End);
+            format!("{head}\n... ({cut} more characters of the diff)").into()
         }
     }
 }

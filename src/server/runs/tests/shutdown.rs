@@ -88,24 +88,24 @@ async fn shutdown_releases_the_logs_and_states_of_all_runs() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
     let quick = agent(ScriptedModel::new().say("Done."));
     let busy = agent(ScriptedModel::new().step(Step::text("Well").then_hang()));
-    let ended = start(&table, key("a", "1"), &quick).unwrap();
-    ended.finished().await.unwrap();
-    let interrupted = start(&table, key("a", "2"), &busy).unwrap();
-    let mut reader = interrupted
+    let ended_run = start(&table, key("a", "1"), &quick).unwrap();
+    ended_run.finished().await.unwrap();
+    let interrupted_run = start(&table, key("a", "2"), &busy).unwrap();
+    let mut reader = interrupted_run
         .reader(StreamFormat::Events, None, None)
         .unwrap();
     until(&mut reader, "Well").await;
-    let [ended, interrupted] = [ended, interrupted].map(|run| Arc::downgrade(&run));
-    assert!(ended.upgrade().is_some());
+    let [ended_run, interrupted_run] = [ended_run, interrupted_run].map(|run| Arc::downgrade(&run));
+    assert!(ended_run.upgrade().is_some());
 
     table.shutdown(Duration::from_secs(10)).await;
     assert!(table.find(&key("a", "1")).is_none());
-    assert!(ended.upgrade().is_none());
+    assert!(ended_run.upgrade().is_none());
 
     // A reader still receives the end of its run.
     assert!(rest(&mut reader).await.contains("event: error"));
     drop(reader);
-    assert!(interrupted.upgrade().is_none());
+    assert!(interrupted_run.upgrade().is_none());
 }
 
 #[tokio::test(start_paused = true)]
