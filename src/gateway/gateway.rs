@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Conversation;
 use crate::subagent::HandoffsBuilder;
 use crate::tool::Tool;
+use crate::util::text::truncate_redacted;
 
 use super::builder::GatewayBuilder;
 use super::bus::MessageBus;
@@ -121,7 +122,7 @@ impl Gateway {
             sender_id = &*message.sender_id,
             chat_id = &*message.chat_id,
             "a message about background work: {}",
-            crate::util::text::truncate(&message.content, 200),
+            truncate_redacted(&message.content, 200),
         );
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::json::json_len;
 use crate::util::sync::lock;
-use crate::util::text::truncate;
+use crate::util::text::quoted;
 
 use super::bus::{Delivery, MessageBus};
 use super::message::{InboundMessage, OutboundMessage};
@@ -151,8 +151,8 @@ impl InProcessBus {
             return Ok(queue.clone());
         }
         if channels.queues.len() >= max_channels {
-            let name = truncate(name, 64);
-            let text = format!("cannot add channel {name:?}: the bus has {max_channels} already");
+            let name = quoted(name);
+            let text = format!("cannot add channel {name}: the bus has {max_channels} already");
             return Err(Error::new(ErrorKind::InvalidRequest, text));
         }
 

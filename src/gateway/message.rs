@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Part;
 use crate::util::hash::fnv1a;
-use crate::util::text::{floor_char_boundary, truncate};
+use crate::util::text::{floor_char_boundary, quoted};
 use crate::util::time::now_us;
 
 use super::channels::SYSTEM;
@@ -256,8 +256,8 @@ pub(super) fn check_channel(name: &str) -> Result<()> {
     if !name.contains(':') {
         return Ok(());
     }
-    let name = truncate(name, 64);
-    let text = format!("the name of channel {name:?} has a colon; use a name without one");
+    let name = quoted(name);
+    let text = format!("the name of channel {name} has a colon; use a name without one");
     Err(Error::new(ErrorKind::InvalidRequest, text))
 }
 

@@ -6,7 +6,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::panic;
-use crate::util::text::truncate;
+use crate::util::text::quoted;
 use crate::util::time::{NEVER, later};
 
 use super::bus::Delivery;
@@ -136,10 +136,8 @@ impl Core {
 /// bus would refuse each.
 fn after_refusal(input_id: &str, error: &Error) -> Settlement {
     if error.kind() == ErrorKind::InvalidRequest {
-        let input_id = truncate(input_id, 64);
-        tracing::error!(
-            "the reply to message {input_id:?} is not sent: the bus refuses it: {error}"
-        );
+        let input_id = quoted(input_id);
+        tracing::error!("the reply to message {input_id} is not sent: the bus refuses it: {error}");
         return Settlement::Done;
     }
     tracing::warn!("a reply could not be sent and is sent again later: {error}");

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use reqwest::Url;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::secret::redacted;
 use crate::util::text;
 
 use super::address::{AddressKind, kind};
@@ -272,7 +273,8 @@ pub struct AddressRefused(pub(crate) String);
 /// Parses a URL and removes its fragment. Refuses URLs that other parsers may read differently.
 fn parse_url(text: &str) -> Result<Url, AddressRefused> {
     let reject = |why: &str| {
-        let (excerpt, _) = text::head(text, 100);
+        let text = redacted(text);
+        let (excerpt, _) = text::head(&text, 100);
         Err(AddressRefused(format!("{excerpt:?} {why}")))
     };
 

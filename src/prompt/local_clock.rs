@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::text::quoted;
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
@@ -41,7 +42,10 @@ impl LocalClock {
         let error = |_| {
             Error::new(
                 ErrorKind::Config,
-                format!("unknown time zone {name:?}; use an IANA name such as \"Europe/Paris\""),
+                format!(
+                    "unknown time zone {}; use an IANA name such as \"Europe/Paris\"",
+                    quoted(name)
+                ),
             )
         };
         self.zone = Some(zone.map_err(error)?);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
-use crate::util::text::truncate;
+use crate::util::text::truncate_redacted;
 
 use super::anthropic::Anthropic;
 use super::gemini::Gemini;
@@ -130,7 +130,7 @@ fn bare_provider(name: &str) -> Option<&'static str> {
 
 /// Returns a name as an error quotes it: a long name is cut.
 fn quote(name: &str) -> String {
-    format!("{:?}", truncate(name, NAME_CHARS))
+    format!("{:?}", truncate_redacted(name, NAME_CHARS))
 }
 
 fn unknown(problem: &str) -> Error {

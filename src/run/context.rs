@@ -16,7 +16,7 @@ use crate::tool::{
 };
 use crate::trace::TraceRecorder;
 use crate::usage::Usage;
-use crate::util::secret::redact_text;
+use crate::util::secret::{redact_text, redacted};
 use crate::util::sync::lock;
 use crate::util::text::head;
 use crate::util::{Cancellation, Values};
@@ -306,7 +306,7 @@ impl RunContext {
     pub(crate) fn warn_once(&self, text: &str) {
         const MAX_WARNINGS: usize = 32;
         const MAX_CHARS: usize = 2_000;
-        let text = head(text, MAX_CHARS).0.to_owned();
+        let text = head(&redacted(text), MAX_CHARS).0.to_owned();
         let is_new = {
             let mut warnings = lock(&self.shared().unique_warnings);
             warnings.len() < MAX_WARNINGS && warnings.insert(text.clone())

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolError, near_names};
 use crate::util::blocking::blocking;
+use crate::util::secret::redacted;
 use crate::util::text;
 
 /// The maximum number of zones suggested for an unknown name.
@@ -106,7 +107,8 @@ fn zone(name: &str) -> Result<TimeZone, ToolError> {
         } else {
             format!("did you mean {}?", like.join(", "))
         };
-        let (excerpt, _) = text::head(name, 60);
+        let name = redacted(name);
+        let (excerpt, _) = text::head(&name, 60);
         ToolError::new(format!("there is no time zone {excerpt:?}; {hint}"))
     })
 }

@@ -9,6 +9,7 @@ use crate::backend::{Backend, ContentHash};
 use crate::error::BoxError;
 use crate::tool::{ToolError, ToolOutput};
 use crate::util::blocking::blocking;
+use crate::util::secret::{Cut, redact_cut};
 use crate::util::{large, text};
 
 use super::diff;
@@ -168,7 +169,12 @@ fn report(path: &str, before: &[u8], after: &[u8], replacements: usize) -> ToolO
 fn cut(diff: &str, max_chars: usize) -> Cow<'_, str> {
     match text::head(diff, max_chars) {
         (_, 0) => Cow::Borrowed(diff),
-        (shown, cut) => format!("{shown}\n... ({cut} more characters of the diff)").into(),
+        (shown, cut) => {
+            // Later, the part of a secret at the cut could not be recognized.
+            let mut head = shown.to_owned();
+            redact_cut(&mut head, Cut::End);
+            format!("{head}\n... ({cut} more characters of the diff)").into()
+        }
     }
 }
 

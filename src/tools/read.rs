@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::backend::Backend;
 use crate::error::BoxError;
 use crate::tool::{ToolError, ToolOutput};
+use crate::util::secret::{Cut, redact_cut};
 use crate::util::text;
 
 use super::args::{Args, PATH};
@@ -307,6 +308,9 @@ impl ReadLine {
         let text = String::from_utf8_lossy(bytes);
         let (head, omitted_chars) = text::head(&text, MAX_LINE_CHARS);
         let text = if omitted_chars > 0 || !is_whole {
+            // Later, the part of a secret at the cut could not be recognized.
+            let mut head = head.to_owned();
+            redact_cut(&mut head, Cut::End);
             format!("{head}... (line of {} bytes cut)", self.len)
         } else {
             head.to_owned()

@@ -43,7 +43,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(content: &[u8]) -> Result<T, S
             (Some(text), None) => text,
             (None, _) => error.without_snippet().to_string(),
         };
-        let text = text::truncate(&text, MAX_ERROR_CHARS);
+        let text = text::truncate_redacted(&text, MAX_ERROR_CHARS);
         format!("its front matter is not understood: {text}")
     })
 }
@@ -95,4 +95,38 @@ fn split(content: &[u8]) -> Result<Option<SplitFile<'_>>, String> {
 
 fn is_fence(line: &[u8]) -> bool {
     line.trim_ascii_end() == b"---"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde::de::{Deserializer, Error};
+
+    use super::*;
+    use crate::util::Secret;
+
+    /// A value whose error quotes the text of the file.
+    #[derive(Debug, Default)]
+    struct Refused;
+
+    impl<'de> Deserialize<'de> for Refused {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let texts = Vec::<String>::deserialize(deserializer)?;
+            Err(D::Error::custom(texts.concat()))
+        }
+    }
+
+    #[test]
+    fn cut_error_shows_no_part_of_a_secret() {
+        const KEY: &str = "zgwvkqjxhqzwvjyxqzkwxzqjgkvqzwhxjqvkzbwtpd";
+        let _known = Secret::new(KEY);
+        for before in 200..MAX_ERROR_CHARS {
+            let text = format!("{}{KEY}{}", "x".repeat(before), "y".repeat(MAX_ERROR_CHARS));
+            let content = format!("---\n- {text}\n---\n");
+            let error = read::<Refused>(content.as_bytes()).unwrap_err();
+            assert!(error.contains("xxxx"), "{error}");
+            let mut parts = (0..=KEY.len() - 4).map(|start| &KEY[start..start + 4]);
+            assert!(!parts.any(|part| error.contains(part)), "{error}");
+        }
+    }
 }

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::json_size::{escaped_len, escaped_prefix};
+use super::secret::{Cut, redact_cut, redacted};
 
 /// Returns the first `max_chars` characters of `text`, and how many follow them.
 ///
@@ -66,9 +67,14 @@ pub fn truncate(text: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
+/// Returns [`truncate`] of `text` without secrets, of which the cut could leave a part.
+pub(crate) fn truncate_redacted(text: &str, max_chars: usize) -> String {
+    truncate(&redacted(text), max_chars).into_owned()
+}
+
 /// Returns the start of a name from outside in quotation marks, for an error.
 pub(crate) fn quoted(name: &str) -> String {
-    format!("{:?}", truncate(name, 64))
+    format!("{:?}", truncate_redacted(name, 64))
 }
 
 /// Returns the words of `text` on one line, of at most `max_chars` characters, in time that does
@@ -129,6 +135,17 @@ pub(crate) fn is_hidden(c: char) -> bool {
 /// `size` is the size of the whole result, and `max_bytes` the limit that the note names. Sizes are
 /// in bytes of JSON. Returns `true` if the text was cut.
 pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: usize) -> bool {
+    cut_bytes_with(text, size, room, max_bytes, |_, _| {})
+}
+
+/// Like [`cut_bytes`], with a change of the part that stays, which gets its maximum length.
+fn cut_bytes_with(
+    text: &mut String,
+    size: usize,
+    room: usize,
+    max_bytes: usize,
+    change: impl FnOnce(&mut String, usize),
+) -> bool {
     let len = escaped_len(text);
     if len <= room {
         return false;
@@ -137,19 +154,25 @@ pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: 
     let note = format!("\n... (cut: {size} bytes are more than the limit of {max_bytes})");
     let max_len = room.saturating_sub(escaped_len(&note));
     text.truncate(escaped_prefix(text, max_len).len());
+    change(text, max_len);
     text.push_str(&note);
     text.shrink_to_fit();
     true
 }
 
 /// Like [`cut_bytes`] for a text that is a whole result, without copying the part that is cut off.
-/// `size` is the size of the whole result, of which `text` may be only the start.
+/// `size` is the size of the whole result, of which `text` may be only the start. The text was not
+/// redacted before: the part of a secret at the cut is replaced as the secret itself is.
 #[cfg_attr(not(feature = "tools"), expect(dead_code))]
 pub(crate) fn copy_cut(text: &str, size: usize, max_bytes: usize) -> String {
     // A character more than fits, so that it is cut.
     let len = floor_char_boundary(text, max_bytes.saturating_add(4));
     let mut copy = text[..len].to_owned();
-    cut_bytes(&mut copy, size, max_bytes, max_bytes);
+    cut_bytes_with(&mut copy, size, max_bytes, max_bytes, |start, max_len| {
+        redact_cut(start, Cut::End);
+        // The replacement of a part may be longer than the part.
+        start.truncate(escaped_prefix(start, max_len).len());
+    });
     copy
 }
 

@@ -1,10 +1,12 @@
 //! Arguments and schemas that are too many, too large, too deep or senseless.
 
+use agentcore::Secret;
 use agentcore::tool::check_arguments;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Map, Value, json};
 
+use crate::kit::keys::assert_no_leak;
 use crate::tool_schema::lines;
 
 #[test]
@@ -21,6 +23,29 @@ fn place_of_a_failure_has_the_beginning_of_a_long_key() {
     let lines = lines(&schema, &json!({"k".repeat(100_000): {}}));
     let expected = format!("/{}.../city: required, but missing", "k".repeat(80));
     assert_eq!(lines, [expected]);
+}
+
+#[test]
+fn quote_in_a_failure_shows_no_part_of_a_key() {
+    const KEY: &str = "qjkzgwvhxqzwvjxqykzwzxqgjvkqvwzhxjqzkbwtpd";
+    let _known = Secret::new(KEY);
+    for before in (40..80).step_by(4) {
+        let text = format!("{}{KEY}{}", "x".repeat(before), "y".repeat(100));
+        let failures = [
+            lines(&json!({"enum": ["a"]}), &json!(text)),
+            lines(&json!({"enum": ["a"]}), &json!([{ text.clone(): 1 }])),
+            lines(
+                &json!({"additionalProperties": {"type": "string"}}),
+                &json!({ text: 1 }),
+            ),
+        ]
+        .concat();
+        assert_eq!(failures.len(), 3);
+        for failure in failures {
+            assert!(failure.contains("xxxx"), "{failure}");
+            assert_no_leak(&failure, KEY, &format!("{before}"));
+        }
+    }
 }
 
 #[test]

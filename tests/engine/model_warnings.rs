@@ -5,6 +5,7 @@ use agentcore::testing::ScriptedModel;
 use agentcore::{ModelEvent, Part, Result, SdkMessage, Secret, StopReason};
 use serde_json::value::RawValue;
 
+use crate::kit::keys::assert_no_leak;
 use crate::kit::{agent, kinds, warnings, watch};
 
 fn warning(text: &str) -> Result<ModelEvent> {
@@ -65,6 +66,20 @@ async fn key_in_a_warning_is_redacted() {
     let shown = warnings(&messages).concat();
     assert!(shown.starts_with("the server says"), "{shown}");
     assert!(!shown.contains("0123456789abcdef"), "{shown}");
+}
+
+#[tokio::test]
+async fn cut_warning_shows_no_part_of_a_key() {
+    const KEY: &str = "vzkqjxwqhgwzjyxqzvkwjqzgxkvqwhzxjqkvzbwtpd";
+    let _known = Secret::new(KEY);
+    for before in (1_955..2_000).step_by(4) {
+        let text = format!("{}{KEY}{}", "x".repeat(before), "y".repeat(3_000));
+        let model = ScriptedModel::new().events(answer([warning(&text)]));
+        let (messages, _) = watch(agent(model).build().unwrap().run("Go")).await;
+        let shown = warnings(&messages).concat();
+        assert!(shown.starts_with("xxxx"), "{shown}");
+        assert_no_leak(&shown, KEY, &format!("{before}"));
+    }
 }
 
 #[tokio::test]

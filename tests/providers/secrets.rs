@@ -3,11 +3,11 @@
 use std::fmt::{Debug, Write as _};
 
 use agentcore::agent::RetryPolicy;
-use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
+use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi, resolve};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Agent, AgentBuilder, Model, Secret};
 
-use crate::kit::keys::{Logged, listen};
+use crate::kit::keys::{Logged, assert_no_leak, listen};
 use crate::kit::watch;
 
 const KEY: &str = "sk-canary-0123456789abcdef";
@@ -129,4 +129,18 @@ async fn part_of_a_key_at_the_end_of_a_broken_body_is_redacted() {
         .unwrap_err();
     assert!(!error.to_string().contains("sk-canary"), "{error}");
     assert!(error.to_string().contains("bad key"), "{error}");
+}
+
+#[test]
+fn cut_name_of_a_model_in_an_error_shows_no_part_of_a_key() {
+    let _known = Secret::new(KEY);
+    for before in (74..100).step_by(2) {
+        let name = format!("{}{KEY}", "x".repeat(before));
+        let Err(error) = resolve(&name) else {
+            panic!("{name} is a model");
+        };
+        let error = error.to_string();
+        assert!(error.contains("xxxx"), "{error}");
+        assert_no_leak(&error, KEY, &format!("{before}"));
+    }
 }

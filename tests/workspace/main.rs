@@ -59,6 +59,8 @@ mod tools_calculate;
 mod tools_datetime;
 #[cfg(all(feature = "tools", unix))]
 mod tools_files;
+#[cfg(feature = "tools")]
+mod tools_keys;
 #[cfg(all(feature = "tools", unix))]
 mod tools_loads;
 #[cfg(feature = "tools")]

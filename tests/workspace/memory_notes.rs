@@ -54,8 +54,11 @@ async fn notes_are_kept_by_the_local_day() {
     clock.set(MORNING + 6 * 60 * 60);
     assert_eq!(utc.today_file().unwrap(), "memory/202602/20260201.md");
     assert_eq!(tokyo.today_file().unwrap(), "memory/202602/20260202.md");
-    let error = utc.with_zone("Nowhere").unwrap_err();
+    let error = utc.clone().with_zone("Nowhere").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("unknown time zone \"Nowhere\""));
+    let error = utc.with_zone(&"z".repeat(1_000_000)).unwrap_err();
+    assert!(error.to_string().len() < 200);
 }
 
 #[tokio::test]

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use agentcore::{Tool, ToolContext, tools};
+use agentcore::{Secret, Tool, ToolContext, tools};
 use serde_json::{Value, json};
+
+use crate::kit::keys::assert_no_leak;
 
 /// 2024-07-01T12:34:56.789Z
 const NOW: Duration = Duration::from_millis(1_719_837_296_789);
@@ -68,6 +70,17 @@ async fn unknown_zone_is_an_error_with_suggestions() {
         .unwrap_err();
     assert!(error.len() < 200, "{error}");
     assert!(call(json!({"timezone": 3})).await.is_err());
+}
+
+#[tokio::test]
+async fn error_of_an_unknown_zone_shows_no_part_of_a_key() {
+    const KEY: &str = "gwvzkqjxhqzwjyxvqzkwxzqjgkvqzwhxjqvkzbwtpd";
+    let _known = Secret::new(KEY);
+    for before in (20..60).step_by(4) {
+        let zone = format!("{}{KEY}", "z".repeat(before));
+        let error = call(json!({"timezone": zone})).await.unwrap_err();
+        assert_no_leak(&error, KEY, &format!("{before}"));
+    }
 }
 
 #[tokio::test]

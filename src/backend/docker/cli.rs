@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::secret::{Cut, redact_cut};
 
 use super::super::process::{DRAIN, Group, environment};
 
@@ -59,9 +60,19 @@ impl Called {
         Self {
             status,
             stdout,
-            stderr: String::from_utf8_lossy(stderr).trim().to_owned(),
+            stderr: error_text(stderr).trim().to_owned(),
         }
     }
+}
+
+/// Returns the text of an error stream, of which at most [`MAX_ERROR`] bytes were kept.
+fn error_text(stderr: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(stderr).into_owned();
+    if stderr.len() as u64 >= MAX_ERROR {
+        // Later, the part of a secret at the cut could not be recognized.
+        redact_cut(&mut text, Cut::End);
+    }
+    text
 }
 
 impl Cli {
@@ -253,4 +264,23 @@ pub(super) fn refused(subject: &str, called: &Called) -> Error {
     };
 
     Error::new(kind, format!("{subject}: {message}{advice}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::util::Secret;
+
+    #[test]
+    fn cut_error_text_shows_no_part_of_a_secret() {
+        const KEY: &str = "jkzgwvqhxqzwvjxqyzkwzxqgjkvqwzhxjvqzkbwtpd";
+        let _known = Secret::new(KEY);
+        let limit = usize::try_from(MAX_ERROR).unwrap();
+        for shown in 4..KEY.len() {
+            let text = format!("{}{}", "x".repeat(limit - shown), &KEY[..shown]);
+            let error = error_text(text.as_bytes());
+            assert!(error.ends_with("x[redacted]"), "{shown}");
+        }
+        assert_eq!(error_text(b"failed: jkzg"), "failed: jkzg");
+    }
 }

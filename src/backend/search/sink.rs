@@ -4,6 +4,7 @@ use std::io;
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
+use crate::util::secret::{Cut, redact_cut};
 use crate::util::text;
 
 use super::query::{GrepFile, GrepLine, GrepMode};
@@ -108,8 +109,11 @@ fn line_text(line: &[u8]) -> String {
     let (prefix, suffix) = line.split_at(line.len().min(MAX_LINE_CHARS * 4));
     let prefix = String::from_utf8_lossy(prefix);
     let (head, omitted_count) = text::head(&prefix, MAX_LINE_CHARS);
-    match omitted_count + suffix.len() {
-        0 => head.to_owned(),
-        _ => format!("{head}... (line of {} bytes cut)", line.len()),
+    let mut text = head.to_owned();
+    if omitted_count + suffix.len() > 0 {
+        // Later, the part of a secret at the cut could not be recognized.
+        redact_cut(&mut text, Cut::End);
+        text.push_str(&format!("... (line of {} bytes cut)", line.len()));
     }
+    text
 }

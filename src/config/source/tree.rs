@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Options, Spanned, from_str_with_options, options};
 
-use crate::util::text::truncate;
+use crate::util::text::truncate_redacted;
 use crate::util::yaml::duplicate_key;
 
 use super::fault::Fault;
@@ -188,7 +188,7 @@ fn plain_options() -> Options {
 fn without_position(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let end = line.find(" at line ").unwrap_or(line.len());
-    truncate(&line[..end], MAX_ERROR_CHARS).into_owned()
+    truncate_redacted(&line[..end], MAX_ERROR_CHARS)
 }
 
 fn position_of<T>(spanned: &Spanned<T>) -> Position {
@@ -272,5 +272,23 @@ impl<'de> Visitor<'de> for TreeVisitor {
             });
         }
         Ok(Tree::Map(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::util::Secret;
+
+    #[test]
+    fn cut_error_of_the_parser_shows_no_part_of_a_secret() {
+        const KEY: &str = "kzgwvqjxhqzwvjxyqzkwzxqjgkvqwzhxjqvzkbwtpd";
+        let _known = Secret::new(KEY);
+        for before in 200..MAX_ERROR_CHARS {
+            let text = format!("{}{KEY} at line 1, column 1", "x".repeat(before));
+            let error = without_position(&text);
+            let mut parts = (0..=KEY.len() - 4).map(|start| &KEY[start..start + 4]);
+            assert!(!parts.any(|part| error.contains(part)), "{error}");
+        }
     }
 }

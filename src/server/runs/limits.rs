@@ -60,7 +60,7 @@ pub struct RunLimits {
     /// The time after the end of a run until its log is removed. It is removed earlier if another
     /// run of the thread begins, or if there are more logs of ended runs than [`runs`](Self::runs),
     /// or if these take more than 256 MiB with the states of their threads: then the oldest log of
-    /// the user with the most. Defaults to 10 minutes.
+    /// the user with the most. A shutdown of the server removes all. Defaults to 10 minutes.
     pub keep_log: Duration,
 }
 

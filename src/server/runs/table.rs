@@ -235,8 +235,17 @@ impl RunTable {
     /// Ends all runs: calls with open questions become pending, the other runs are interrupted, and
     /// the states are stored. Runs that continue after half of `limit` are interrupted as well, and
     /// those that take longer than `limit` are dropped. No further run can start. A later call
-    /// waits for the same runs, and interrupts or drops them if its own limit ends first.
+    /// waits for the same runs, and interrupts or drops them if its own limit ends first. At the
+    /// end, the logs and the states of all runs are released, which only readers still hold.
     pub(crate) async fn shutdown(&self, limit: Duration) {
+        self.end_runs(limit).await;
+        let runs = mem::take(&mut lock(&self.0.inner).runs);
+        // Logs may be large, and are not dropped under the lock.
+        drop(runs);
+    }
+
+    /// Ends all runs within `limit`.
+    async fn end_runs(&self, limit: Duration) {
         let start = Instant::now();
         let (was_closing, runs): (_, Vec<_>) = {
             let mut inner = lock(&self.0.inner);
@@ -287,8 +296,15 @@ impl RunTable {
         }
         let old_logs = lock(&self.0.inner).take_old_logs(self.0.limits.runs);
         drop(old_logs);
-        tokio::time::sleep(self.0.limits.keep_log).await;
-        self.remove_if(&key, is_last);
+
+        let keep_log = self.0.limits.keep_log;
+        // The server may be dropped before.
+        let table = Arc::downgrade(&self.0);
+        drop(self);
+        tokio::time::sleep(keep_log).await;
+        if let Some(table) = table.upgrade() {
+            Self(table).remove_if(&key, is_last);
+        }
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
+use crate::util::secret::{Cut, redact_cut};
+
 /// The maximum number of reported failures; more are only counted.
 pub(super) const MAX_FAILURES: usize = 10;
 
@@ -101,9 +103,15 @@ pub(super) fn clip(text: &str, max_len: usize) -> &str {
 /// Appends the step to the member `key` to a JSON pointer. A long key is cut to its beginning.
 pub(in super::super) fn push_key(pointer: &mut String, key: &str) {
     let head = clip(key, MAX_QUOTE);
+    let is_cut = head.len() < key.len();
+    let mut head = head.to_owned();
+    if is_cut {
+        // Later, the part of a secret at the cut could not be recognized.
+        redact_cut(&mut head, Cut::End);
+    }
     pointer.push('/');
     pointer.push_str(&head.replace('~', "~0").replace('/', "~1"));
-    if head.len() < key.len() {
+    if is_cut {
         pointer.push_str("...");
     }
 }
@@ -115,7 +123,10 @@ pub(super) fn quote(value: &Value) -> String {
     if text.len() <= MAX_QUOTE {
         return text;
     }
-    format!("{}...", clip(&text, MAX_QUOTE))
+    text.truncate(clip(&text, MAX_QUOTE).len());
+    // Later, the part of a secret at the cut could not be recognized.
+    redact_cut(&mut text, Cut::End);
+    format!("{text}...")
 }
 
 /// Appends `value` as JSON until there is enough to quote. Each level adds a character first, so

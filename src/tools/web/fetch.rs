@@ -117,7 +117,7 @@ async fn request(guard: &Guard, url: &Url) -> Result<Response, String> {
 /// Returns the URL that a redirect from `url` leads to, if the policy allows it.
 fn redirect_target(guard: &Guard, url: &Url, location: &str) -> Result<Url, String> {
     let joined_url = url.join(location).map_err(|error| {
-        let location = text::truncate(location, MAX_QUOTE);
+        let location = text::truncate_redacted(location, MAX_QUOTE);
         format!("{url} redirects to {location:?}: {error}")
     })?;
     let make_error = |why| format!("{url} redirects to a URL that is refused: {why}");
@@ -191,12 +191,12 @@ async fn read(url: Url, response: Response, max_bytes: usize) -> Result<Page, St
     if let Some(coding) = coding.filter(|coding| !coding.is_empty()) {
         return Err(format!(
             "{url} is compressed ({}), which was not asked for",
-            text::truncate(&coding, MAX_QUOTE)
+            text::truncate_redacted(&coding, MAX_QUOTE)
         ));
     }
 
     let declared = header(CONTENT_TYPE).unwrap_or_default();
-    let (content_type, charset) = kind::declared(&text::truncate(&declared, MAX_QUOTE));
+    let (content_type, charset) = kind::declared(&text::truncate_redacted(&declared, MAX_QUOTE));
     let Some(kind) = kind::of(&content_type) else {
         let size = match response.content_length() {
             Some(length) => format!("{length} bytes"),

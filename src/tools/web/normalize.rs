@@ -156,6 +156,6 @@ fn title(node: &Rc<Node>) -> Option<String> {
         }
     }
     let words: Vec<&str> = title.split_whitespace().collect();
-    let title = text::truncate(&words.join(" "), MAX_TITLE).into_owned();
+    let title = text::truncate_redacted(&words.join(" "), MAX_TITLE);
     Some(title).filter(|title| !title.is_empty())
 }

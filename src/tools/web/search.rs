@@ -1,6 +1,5 @@
 //! The tools `internet_search` and `web_search`, and the search providers behind them.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -181,7 +180,7 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
     let mut results = provider.search(query, limit).await.map_err(shorten)?;
     results.sources.truncate(MAX_SOURCES);
     let answer = results.answer.as_deref().map(str::trim);
-    results.answer = answer.map(|answer| text::truncate(answer, MAX_ANSWER).into_owned());
+    results.answer = answer.map(|answer| text::truncate_redacted(answer, MAX_ANSWER));
     for source in &mut results.sources {
         for field in [&mut source.title, &mut source.url, &mut source.snippet] {
             *field = line(field);
@@ -199,9 +198,9 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
 /// Returns an error with at most [`MAX_ANSWER`] characters, because its text may be a server's.
 fn shorten(error: BoxError) -> BoxError {
     let text = error.to_string();
-    match text::truncate(&text, MAX_ANSWER) {
-        Cow::Borrowed(_) => error,
-        Cow::Owned(short_text) => short_text.into(),
+    match text::head(&text, MAX_ANSWER) {
+        (_, 0) => error,
+        _ => text::truncate_redacted(&text, MAX_ANSWER).into(),
     }
 }
 
@@ -236,5 +235,5 @@ fn format_results(results: &SearchResults) -> String {
 /// Returns the text on one line, so that one source cannot look like several.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    text::truncate(&words.join(" "), MAX_FIELD).into_owned()
+    text::truncate_redacted(&words.join(" "), MAX_FIELD)
 }

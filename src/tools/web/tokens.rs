@@ -7,6 +7,8 @@ use html5ever::Attribute;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
 
+use crate::util::secret::{Cut, redact_cut};
+
 /// The attributes that the document or the Markdown depends on. All others are dropped at once,
 /// because elements that are reopened (`<b>` across paragraphs) copy their attributes.
 const USED: [&str; 11] = [
@@ -139,7 +141,9 @@ fn shorten(attr: &mut Attribute) {
             end -= 1;
         }
 
-        attr.value[..end].to_owned()
+        let mut start = attr.value[..end].to_owned();
+        redact_cut(&mut start, Cut::End);
+        start
     };
 
     attr.value = StrTendril::from(short_value);

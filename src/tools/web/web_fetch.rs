@@ -13,6 +13,7 @@ use crate::error::BoxError;
 use crate::net::{AddressPolicy, Resolver, SystemResolver};
 use crate::tool::{Access, SideEffect, Tool, ToolContext, ToolError, ToolOutput};
 use crate::tools::compute::on_own_thread;
+use crate::util::secret::{Cut, redact_cut, redact_text};
 use crate::util::{Cancellation, text};
 
 use super::fetch::{Fetched, Limits, Page, fetch};
@@ -243,7 +244,7 @@ impl fmt::Debug for WebFetch {
     }
 }
 
-/// The text of a page, converted or raw.
+/// The text of a page, converted or raw, without secrets.
 struct PageText {
     text: String,
     title: Option<String>,
@@ -320,18 +321,26 @@ async fn convert(page: Page, raw: bool) -> Result<PageText, String> {
 
 fn to_page_text(page: &Page, raw: bool, stop: &Cancellation) -> PageText {
     let text = kind::decoded(&page.body.bytes, page.charset, page.kind);
-    if page.kind != PageKind::Html || raw {
-        return PageText {
+    let mut page_text = if page.kind != PageKind::Html || raw {
+        PageText {
             text,
             title: None,
             is_cut: page.body.is_cut,
-        };
-    }
+        }
+    } else {
+        let conversion = markdown::convert(&text, &page.url, stop);
+        PageText {
+            text: conversion.text,
+            title: conversion.title,
+            is_cut: page.body.is_cut || conversion.is_cut,
+        }
+    };
 
-    let conversion = markdown::convert(&text, &page.url, stop);
-    PageText {
-        text: conversion.text,
-        title: conversion.title,
-        is_cut: page.body.is_cut || conversion.is_cut,
+    // Calls return parts of the text, and a part may begin or end within a secret.
+    if page_text.is_cut {
+        redact_cut(&mut page_text.text, Cut::End);
+    } else {
+        redact_text(&mut page_text.text);
     }
+    page_text
 }

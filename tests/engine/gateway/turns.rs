@@ -10,10 +10,12 @@ use agentcore::message::{Media, Part};
 use agentcore::prompt::Conversation;
 use agentcore::testing::{FunctionModel, ScriptedModel, Step};
 use agentcore::{
-    AgentBuilder, Error, ErrorKind, FuncTool, SessionStore, ThreadStore, ToolContext, ToolOutput,
-    ToolRegistry,
+    AgentBuilder, Error, ErrorKind, FuncTool, Secret, SessionStore, ThreadStore, ToolContext,
+    ToolOutput, ToolRegistry,
 };
 use serde_json::json;
+
+use crate::kit::keys::{Logged, assert_no_leak, listen};
 
 use super::{gateway_of, golden, read, read_none, read_text, run_with, write, write_as};
 
@@ -251,6 +253,26 @@ async fn system_message_calls_no_model_and_notifies_its_chat() {
     .await;
     let message = InboundMessage::new("system", "tg:1", "subagent-4", "done");
     assert_eq!(gateway.process_message(message).await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn log_of_a_system_message_shows_no_part_of_a_key() {
+    const KEY: &str = "wvzkqjxqhgzwjyxvqzkwjqxzgkvqzhwxjqkvbzwtpd";
+    let _known = Secret::new(KEY);
+    let (builder, _bus) = gateway_of(ScriptedModel::new());
+    let gateway = builder.build().unwrap();
+    for before in (100..200).step_by(5) {
+        let text = format!("{}{KEY}{}", "x".repeat(before), "y".repeat(300));
+        let message = InboundMessage::new("system", "tg:1", "subagent-4", text);
+        let logged = Logged::default();
+        {
+            let _listening = listen(logged.clone());
+            gateway.process_system_message(&message);
+        }
+        let logged = logged.text();
+        assert!(logged.contains("xxxx"), "{logged}");
+        assert_no_leak(&logged, KEY, &format!("{before}"));
+    }
 }
 
 #[tokio::test(start_paused = true)]

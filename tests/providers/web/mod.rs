@@ -3,6 +3,7 @@
 mod fetch;
 mod hostile;
 mod html;
+mod keys;
 mod search;
 mod search_services;
 mod site;

@@ -7,7 +7,7 @@ use agentcore::{ErrorKind, FuncTool, Secret};
 
 use super::{build_error, error, parts};
 use crate::kit::any_object;
-use crate::kit::keys::{Logged, listen};
+use crate::kit::keys::{Logged, assert_no_leak, listen};
 
 #[test]
 fn fault_in_a_file_names_the_file_the_line_and_the_column() {
@@ -33,6 +33,17 @@ fn error_of_the_parser_about_a_long_value_is_cut() {
     ] {
         let error = error(&text);
         assert!(error.len() < 1_000, "{} bytes", error.len());
+    }
+}
+
+#[test]
+fn cut_name_in_an_error_shows_no_part_of_a_key() {
+    const KEY: &str = "hwvzkqjxqgzwjyxvqzkwxzjqgkvqzhwxjqvkbzwtpd";
+    let _known = Secret::new(KEY);
+    for before in (20..64).step_by(4) {
+        let error = error(&format!("model: m\n{}{KEY}: 1", "x".repeat(before)));
+        assert!(error.contains("unknown key \"xxxx"), "{error}");
+        assert_no_leak(&error, KEY, &format!("{before}"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The end of the server, and of runs that fail.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -80,6 +81,44 @@ async fn shutdown_drops_runs_that_do_not_end_in_time() {
     let text = rest(&mut reader).await;
     assert!(text.contains("event: error"), "{text}");
     assert!(text.contains("shut down"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_releases_the_logs_and_states_of_all_runs() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let quick = agent(ScriptedModel::new().say("Done."));
+    let busy = agent(ScriptedModel::new().step(Step::text("Well").then_hang()));
+    let ended_run = start(&table, key("a", "1"), &quick).unwrap();
+    ended_run.finished().await.unwrap();
+    let interrupted_run = start(&table, key("a", "2"), &busy).unwrap();
+    let mut reader = interrupted_run
+        .reader(StreamFormat::Events, None, None)
+        .unwrap();
+    until(&mut reader, "Well").await;
+    let [ended_run, interrupted_run] = [ended_run, interrupted_run].map(|run| Arc::downgrade(&run));
+    assert!(ended_run.upgrade().is_some());
+
+    table.shutdown(Duration::from_secs(10)).await;
+    assert!(table.find(&key("a", "1")).is_none());
+    assert!(ended_run.upgrade().is_none());
+
+    // A reader still receives the end of its run.
+    assert!(rest(&mut reader).await.contains("event: error"));
+    drop(reader);
+    assert!(interrupted_run.upgrade().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn log_of_an_ended_run_is_dropped_with_its_table() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().say("Done."));
+    let run = start(&table, key("a", "s"), &agent).unwrap();
+    run.finished().await.unwrap();
+    let run = Arc::downgrade(&run);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(run.upgrade().is_some());
+    drop(table);
+    assert!(run.upgrade().is_none());
 }
 
 #[tokio::test(start_paused = true)]
