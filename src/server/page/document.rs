@@ -46,9 +46,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn document_has_at_most_84_kib() {
+    fn document_has_at_most_80_kib() {
         let length = DOCUMENT.len();
-        assert!(length <= 84 * 1024, "{length} bytes");
+        assert!(length <= 80 * 1024, "{length} bytes");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //!
 //! It does not parse. It relies on conventions of the files in this folder: a comment has lines of
 //! its own, a statement ends with a semicolon, strings have double quotes or backticks and no line
-//! breaks.
+//! breaks, and no string has `#` in front of the name of a private member.
 
-/// Removes comments, indentation, and spaces next to punctuation from a script.
+/// Removes comments, indentation, and spaces next to punctuation from a script, and shortens the
+/// names of private members.
 pub(super) fn script(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     for line in code_lines(source) {
@@ -13,7 +14,7 @@ pub(super) fn script(source: &str) -> String {
             out.push('\n');
         }
     }
-    out
+    shorten_private_names(&out)
 }
 
 /// Removes comments, indentation, and spaces next to punctuation from a style sheet.
@@ -80,6 +81,36 @@ fn minify_line(line: &str, out: &mut String) {
     }
 }
 
+/// Gives each private member a name of one to three characters. A name that no code uses behind a
+/// dot stays as it is.
+fn shorten_private_names(script: &str) -> String {
+    let mut names: Vec<&str> = script.split(".#").skip(1).map(name_of).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut pieces = script.split('#');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        out.push('#');
+        let name = name_of(piece);
+        let Ok(index) = names.binary_search(&name) else {
+            out.push_str(piece);
+            continue;
+        };
+        out.push(char::from(b'a' + (index % 26) as u8));
+        if index >= 26 {
+            out.push_str(&(index / 26).to_string());
+        }
+        out.push_str(&piece[name.len()..]);
+    }
+    out
+}
+
+/// Returns the identifier at the beginning of a text.
+fn name_of(text: &str) -> &str {
+    let is_end = |char: char| !char.is_ascii_alphanumeric() && char != '_';
+    &text[..text.find(is_end).unwrap_or(text.len())]
+}
+
 /// Appends a character of code. A semicolon before the end of a block is not needed.
 fn push(char: char, out: &mut String) {
     if char == '}' && out.ends_with(';') {
@@ -102,6 +133,16 @@ mod tests {
             /** Three. */\n  if (a) {\n    log(\"x, y = \\\" z\", `{ ${a + b} }`);\n  }\n";
         let expected = "const a=(b,c)=>b+c;if(a){log(\"x, y = \\\" z\",`{ ${a + b} }`)}";
         assert_eq!(script(source), expected);
+    }
+
+    #[test]
+    fn private_members_have_short_names() {
+        let source = "class A {\n  #count = 0;\n  #countdown() {\n    \
+            return this.#count + this.#countdown() + \"#c\";\n  }\n}\n";
+        let expected = "class A{#a=0;#b(){return this.#a+this.#b()+\"#c\"}}";
+        assert_eq!(script(source), expected);
+        let many: String = (10..40).map(|n| format!("a.#n{n}();")).collect();
+        assert!(script(&many).ends_with("a.#d1();"), "{}", script(&many));
     }
 
     #[test]
