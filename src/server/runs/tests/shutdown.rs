@@ -114,11 +114,12 @@ async fn log_of_an_ended_run_is_dropped_with_its_table() {
     let agent = agent(ScriptedModel::new().say("Done."));
     let run = start(&table, key("a", "s"), &agent).unwrap();
     run.finished().await.unwrap();
-    let run = Arc::downgrade(&run);
+    let weak_run = Arc::downgrade(&run);
+    drop(run);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(run.upgrade().is_some());
+    assert!(weak_run.upgrade().is_some());
     drop(table);
-    assert!(run.upgrade().is_none());
+    assert!(weak_run.upgrade().is_none());
 }
 
 #[tokio::test(start_paused = true)]
