@@ -119,6 +119,17 @@ impl<'a> CallAccesses<'a> {
     }
 }
 
+impl Command {
+    fn of(text: &str, shell: Shell, context: &PathContext) -> Self {
+        let analysis = analyse(text, shell);
+        Self {
+            text: text.to_owned(),
+            paths: CommandPaths::of(&analysis, context),
+            analysis,
+        }
+    }
+}
+
 impl CallAccess {
     /// Returns the length of the path that is read or written, in bytes.
     pub(super) fn path_len(&self) -> Option<usize> {
@@ -139,25 +150,7 @@ impl CallAccess {
     }
 
     fn command(text: &str, shell: Shell, context: &PathContext) -> Self {
-        let analysis = analyse(text, shell);
-        let paths = CommandPaths::of(&analysis, context);
-        let text = text.to_owned();
-        Self::Command(Box::new(Command {
-            text,
-            analysis,
-            paths,
-        }))
-    }
-
-    /// Returns the number of words of the commands in a command.
-    fn words(&self) -> usize {
-        match self {
-            Self::Command(command) => {
-                let commands = command.analysis.commands.iter();
-                commands.map(|command| command.argv.len()).sum()
-            }
-            Self::Read(_) | Self::Write(_) | Self::Url(_) | Self::Agent(_) => 0,
-        }
+        Self::Command(Box::new(Command::of(text, shell, context)))
     }
 
     /// Returns the access to the link's target, if links lead elsewhere.
@@ -243,8 +236,9 @@ fn possible_accesses(
     let mut accesses = Vec::new();
     let mut words = 0;
     for text in texts {
-        let command = CallAccess::command(&text, shell, context);
-        words += command.words();
+        let command = Command::of(&text, shell, context);
+        let commands = command.analysis.commands.iter();
+        words += commands.map(|command| command.argv.len()).sum::<usize>();
         if words > MAX_TEXT_WORDS {
             has_more = true;
             break;
@@ -258,7 +252,10 @@ fn possible_accesses(
         for path in paths {
             accesses.extend([CallAccess::Write(path.clone()), CallAccess::Read(path)]);
         }
-        accesses.extend([CallAccess::Url(text), command]);
+        accesses.extend([
+            CallAccess::Url(text),
+            CallAccess::Command(Box::new(command)),
+        ]);
     }
     (accesses, has_more)
 }

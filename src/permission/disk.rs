@@ -79,12 +79,10 @@ impl Disk {
         Self::new(SHORT_WORK)
     }
 
-    /// Returns the reason why a decision that needed more than its work is a question.
-    pub(super) fn limit() -> String {
-        "it names too many folders to look through: a decision reads at most 65,536 entries, and \
-         compares entries with rules at most 262,144 times"
-            .to_owned()
-    }
+    /// The reason why a decision that needed more than its work is a question.
+    pub(super) const LIMIT: &str = "\
+        it names too many folders to look through: a decision reads at most 65,536 entries, and \
+        compares entries with rules at most 262,144 times";
 
     /// Returns `true` if the decision needed more than its work.
     pub(super) fn is_exhausted(&self) -> bool {

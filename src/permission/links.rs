@@ -98,12 +98,10 @@ fn fixed<'w>(word: &'w Word, context: &PathContext) -> Option<(String, &'w [Part
             Part::Text { text, .. } => path.push_str(text),
             Part::Brace(c) => path.push(*c),
             Part::Home(user) if user.is_empty() => path.push_str(context.home.as_deref()?),
-            Part::Value {
-                name: Some(name), ..
-            } if at == 0 && name == "HOME" => path.push_str(context.home.as_deref()?),
-            Part::Value {
-                name: Some(name), ..
-            } if at == 0 && name == "PWD" => path.push('.'),
+            part if at == 0 && part.variable() == Some("HOME") => {
+                path.push_str(context.home.as_deref()?);
+            }
+            part if at == 0 && part.variable() == Some("PWD") => path.push('.'),
             Part::Glob(_) => return path.ends_with('/').then(|| (path, &word.parts[at..])),
             _ => return None,
         }

@@ -136,7 +136,7 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
         let argv = &argvs[at];
         let index = first_operand(&argv[0].basename().unwrap_or_default(), argv);
         // What follows dashes is no option even if it looks like one.
-        let has_dashes = argv[index - 1].literal().as_deref() == Some("--");
+        let has_dashes = argv[index - 1].is("--");
         let index = index - usize::from(has_dashes);
         if index > 1 && index < argv.len() {
             argvs.push([&argv[..1], &argv[index..]].concat());

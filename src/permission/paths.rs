@@ -1,5 +1,7 @@
 //! Paths and patterns of paths, compared by their segments after `.` and `..` are resolved.
 
+use std::borrow::Cow;
+
 use super::glob::{GlobToken, Match, character, intersect, segment, tokens};
 use super::links::pattern_destination;
 use super::shell::{Part, Word};
@@ -136,12 +138,7 @@ impl PathPattern {
     }
 
     fn restricts(&self, path: &PathOf, context: &PathContext, beneath: bool) -> Match {
-        let pattern = self.compared(context);
-        if context.folds_case {
-            best_match(&pattern, &path.folded(), beneath)
-        } else {
-            best_match(&pattern, path, beneath)
-        }
+        best_match(&self.compared(context), &path.compared(context), beneath)
     }
 }
 
@@ -309,14 +306,14 @@ impl PathOf {
         self
     }
 
-    /// Returns the same path as a file system that folds case compares it.
-    pub(super) fn folded(&self) -> Self {
+    /// Returns the path as it is compared with rules to deny or to ask.
+    pub(super) fn compared(&self, context: &PathContext) -> Cow<'_, Self> {
+        if !context.folds_case {
+            return Cow::Borrowed(self);
+        }
         let paths = self.0.iter();
-        Self(
-            paths
-                .map(|path| path.iter().map(folded).collect())
-                .collect(),
-        )
+        let paths = paths.map(|path| path.iter().map(folded).collect());
+        Cow::Owned(Self(paths.collect()))
     }
 
     /// Returns the paths that it may be.
@@ -407,8 +404,7 @@ fn is_anchored(word: &Word) -> bool {
     match word.parts.first() {
         Some(Part::Text { text, .. }) => text.starts_with('/') || text.starts_with('~'),
         Some(Part::Home(_)) => true,
-        Some(Part::Value { name, .. }) => matches!(name.as_deref(), Some("HOME")),
-        _ => false,
+        first => first.and_then(Part::variable) == Some("HOME"),
     }
 }
 
@@ -444,16 +440,10 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
             Part::Home(user) if user.is_empty() && at == 0 && ends_name(word.parts.get(1)) => {
                 path = start(context.home.as_deref(), NO_HOME);
             }
-            Part::Value {
-                name: Some(variable),
-                ..
-            } if variable == "HOME" && at == 0 => {
+            part if at == 0 && part.variable() == Some("HOME") => {
                 path = start(context.home.as_deref(), NO_HOME);
             }
-            Part::Value {
-                name: Some(variable),
-                ..
-            } if variable == "PWD" && at == 0 => {}
+            part if at == 0 && part.variable() == Some("PWD") => {}
             Part::Home(_) | Part::Value { .. } => {
                 if at == 0 {
                     path.clear();

@@ -5,9 +5,8 @@ use std::sync::LazyLock;
 
 use super::beneath::Beneath;
 use super::disk::Disk;
-use super::expansions::expansions;
 use super::glob::{GlobToken, Match};
-use super::paths::{PathContext, PathOf, PathPattern, Segment};
+use super::paths::{PathContext, PathOf, PathPattern, Segment, is_literal};
 
 /// Protected in each folder of git, in any case of letters: git runs them or what they name, or
 /// checks it out.
@@ -135,4 +134,26 @@ fn in_workspace(path: &str, context: &PathContext) -> String {
             .then(|| format!("{workspace}{suffix}"))
     };
     real_suffix().unwrap_or_else(|| path.to_owned())
+}
+
+/// Returns the existing files that a path with wildcards in its last name is expanded to: a shell
+/// makes no others of it. `None` if the path has no wildcards, or if they cannot be looked up.
+fn expansions(path: &PathOf, context: &PathContext, disk: &Disk) -> Option<Vec<PathOf>> {
+    if !context.follows_links {
+        return None;
+    }
+    let expand = |path: &Vec<Segment>| {
+        let (last, folders) = path.split_last()?;
+        let is_expanded = !is_literal(last) && folders.iter().all(is_literal);
+        // A shell may be set to expand to hidden files.
+        is_expanded.then(|| disk.expand(path, true))?
+    };
+    let paths: Option<Vec<_>> = path.alternatives().iter().map(expand).collect();
+    let no_context = PathContext::default();
+    let paths = paths?.concat().into_iter();
+    Some(
+        paths
+            .map(|path| PathOf::of_text(&path, &no_context))
+            .collect(),
+    )
 }

@@ -77,10 +77,8 @@ impl Readable {
             .into_iter()
             .flatten()
             .all(|path| {
-                let mut path = PathOf::of_text(path, &self.context);
-                if self.context.folds_case {
-                    path = path.folded();
-                }
+                let path = PathOf::of_text(path, &self.context);
+                let path = path.compared(&self.context);
                 let mut patterns = self.patterns.iter();
                 patterns.all(|pattern| best_match(pattern, &path, true) == Match::No)
             })

@@ -152,11 +152,8 @@ impl Walk<'_> {
     }
 
     fn is_match(self, pattern: &[Segment], path: &str) -> bool {
-        let mut path = PathOf::of_text(path, self.context);
-        if self.context.folds_case {
-            path = path.folded();
-        }
-        best_match(pattern, &path, true) != Match::No
+        let path = PathOf::of_text(path, self.context);
+        best_match(pattern, &path.compared(self.context), true) != Match::No
     }
 }
 

@@ -23,6 +23,7 @@ mod permission_agents;
 mod permission_arguments;
 #[cfg(unix)]
 mod permission_bash_diff;
+mod permission_constructs;
 mod permission_corpus;
 mod permission_decisions;
 mod permission_explain;

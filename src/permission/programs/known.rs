@@ -131,7 +131,7 @@ impl Known {
 
 /// Returns `true` if the program builds each target that its words name.
 fn has_targets(name: &str) -> bool {
-    is(TARGETS, name)
+    is_listed(TARGETS, name)
 }
 
 /// Returns `true` if the list has subcommands of the program, and no program with any words.
@@ -143,10 +143,11 @@ pub(super) fn has_known_subcommands(name: &str) -> bool {
 
 /// Returns `true` if the word behind this one is the subcommand.
 pub(crate) fn is_group(word: &str) -> bool {
-    is(GROUPS, word)
+    is_listed(GROUPS, word)
 }
 
-fn is(list: &str, word: &str) -> bool {
+/// Returns `true` if the list has the word.
+pub(super) fn is_listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
 
@@ -159,7 +160,7 @@ pub(crate) fn known(
     depth: usize,
 ) -> Option<Known> {
     let first = words.first().map(String::as_str).unwrap_or_default();
-    let verb = words.get(depth.max(usize::from(is(GROUPS, first))));
+    let verb = words.get(depth.max(usize::from(is_listed(GROUPS, first))));
     let verb = verb.map(String::as_str);
     let is_each = has_targets(name);
     let names = [name, without_version(name)].into_iter();
@@ -177,7 +178,7 @@ pub(crate) fn known(
     let Some(Entry { text: entry, .. }) = entry else {
         let mut readers = READERS.split_ascii_whitespace();
         let has = |group: &&str| group.split(',').any(|reader| Some(reader) == verb);
-        let group = readers.find(|group| !is_each && !is(BY_OPTION, name) && has(group));
+        let group = readers.find(|group| !is_each && !is_listed(BY_OPTION, name) && has(group));
         return group.map(|same| Known {
             same,
             ..Known::default()
