@@ -49,7 +49,12 @@ impl Policy<'_> {
     }
 
     pub(super) fn matcher<'s>(&'s self, rule: &'s Rule, call: &'s CallAccesses<'_>) -> Matcher<'s> {
-        Matcher::new(rule, call, self.context, self.disk)
+        Matcher {
+            rule,
+            call,
+            context: self.context,
+            disk: self.disk,
+        }
     }
 
     /// Returns the first rule of this behavior that matches the call. `possible_match` is set to

@@ -191,6 +191,7 @@ impl FormWords<'_> {
     /// Returns `true` if no option of the command may mean the option of a rule.
     fn lacks_option(&self, complete: &Complete<'_>, rule_word: &str, rule: &[String]) -> bool {
         let Complete { form, program, .. } = complete;
+        let argv = &self.command.argv;
         let option = rule_word.replace('*', "");
         let option = option.split('=').next().unwrap_or_default();
         let name = option.trim_start_matches('-');
@@ -213,7 +214,7 @@ impl FormWords<'_> {
         }
 
         let mut others = form.including(&option);
-        let Some(mut given) = WordsAndFlags::of(&self.command.argv) else {
+        let Some(mut given) = WordsAndFlags::of(argv) else {
             return false;
         };
         // `-f compose.yml` is not `--force`.
@@ -228,9 +229,7 @@ impl FormWords<'_> {
         let includes = |other: &str| match other {
             "." => self.names_root(&complete.arguments.operands),
             _ => {
-                self.command.argv[1..]
-                    .iter()
-                    .any(|w| w.starts_with_text(other))
+                argv[1..].iter().any(|w| w.starts_with_text(other))
                     || other.starts_with('-') && has_flag(self.name, &flags, other)
             }
         };
@@ -358,10 +357,9 @@ impl FormWords<'_> {
             let is_part = text.starts_with('-') && text.contains(stem(&file));
             is_folder || is_part || text.split(['/', '=', ':', ',', '@']).any(is_file)
         };
-        let mut words = self.command.argv[1..]
-            .iter()
-            .chain(&self.command.input_file);
-        !self.command.is_about_itself() && words.any(may_be)
+        let command = self.command;
+        let mut words = command.argv[1..].iter().chain(&command.input_file);
+        !command.is_about_itself() && words.any(may_be)
     }
 }
 

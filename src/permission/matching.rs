@@ -18,27 +18,13 @@ use super::values::{fits, may_fit, name_arguments, words_of};
 /// A rule, and the call that it is compared with.
 #[derive(Clone, Copy)]
 pub(super) struct Matcher<'a> {
-    rule: &'a Rule,
-    call: &'a CallAccesses<'a>,
-    context: &'a PathContext,
-    disk: &'a Disk,
+    pub(super) rule: &'a Rule,
+    pub(super) call: &'a CallAccesses<'a>,
+    pub(super) context: &'a PathContext,
+    pub(super) disk: &'a Disk,
 }
 
 impl<'a> Matcher<'a> {
-    pub(super) fn new(
-        rule: &'a Rule,
-        call: &'a CallAccesses<'a>,
-        context: &'a PathContext,
-        disk: &'a Disk,
-    ) -> Self {
-        Self {
-            rule,
-            call,
-            context,
-            disk,
-        }
-    }
-
     /// Matches a deny or ask rule against everything the call does, or may do: `Maybe` if an
     /// argument, or a command that is known in part, may be what the rule is about.
     pub(super) fn matches(self) -> Match {
@@ -286,7 +272,7 @@ impl<'a> Matcher<'a> {
             Beneath::Impossible if !walk.follows_links => false,
             Beneath::Impossible | Beneath::OnDisk => {
                 !context.follows_links || {
-                    let mut folders = path.alternatives().iter();
+                    let mut folders = path.0.iter();
                     folders.any(|folder| match self.disk.expand(folder, false) {
                         Some(folders) => folders.iter().any(|folder| walk.may_find(folder)),
                         None => true,

@@ -129,16 +129,12 @@ impl PathPattern {
     /// Matches a rule to deny or to ask against `path`: the path may match the pattern or lie in a
     /// folder that matches it. The case of letters is ignored where the file system ignores it.
     pub(crate) fn catches(&self, path: &PathOf, context: &PathContext) -> Match {
-        self.restricts(path, context, true)
+        best_match(&self.compared(context), &path.compared(context), true)
     }
 
     /// Like [`catches`](Self::catches), for the path itself and not for those under it.
     pub(crate) fn is(&self, path: &PathOf, context: &PathContext) -> Match {
-        self.restricts(path, context, false)
-    }
-
-    fn restricts(&self, path: &PathOf, context: &PathContext, beneath: bool) -> Match {
-        best_match(&self.compared(context), &path.compared(context), beneath)
+        best_match(&self.compared(context), &path.compared(context), false)
     }
 }
 
@@ -316,11 +312,6 @@ impl PathOf {
         Cow::Owned(Self(paths.collect()))
     }
 
-    /// Returns the paths that it may be.
-    pub(super) fn alternatives(&self) -> &[Vec<Segment>] {
-        &self.0
-    }
-
     /// Returns `true` if it is certainly the same path, which is one without wildcards.
     pub(super) fn is_exactly(&self, path: &Self) -> bool {
         let mut segments = self.0.iter().flatten();
@@ -372,10 +363,7 @@ fn leads_elsewhere(path: &[Segment]) -> bool {
     const DOORS: [&str; 8] = ["root", "cwd", "fd", "task", "environ", "mem", "maps", "exe"];
     const OPEN: [&str; 4] = ["fd", "stdin", "stdout", "stderr"];
     let is = |segment: &Segment, name: &str| match segment {
-        Segment::Name(tokens) => {
-            let name = name.chars().map(GlobToken::Char).collect::<Vec<_>>();
-            intersect(tokens, &name)
-        }
+        Segment::Name(given) => intersect(given, &tokens(name)),
         _ => true,
     };
     let is_any = |segment: &Segment, names: &[&str]| names.iter().any(|name| is(segment, name));

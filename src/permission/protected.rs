@@ -73,23 +73,25 @@ impl ProtectedPaths<'_> {
     /// Returns `true` if a file that is made with a name like the last one of `path` may be
     /// protected. The shell replaces a name that begins with a wildcard by names of files.
     pub(super) fn contain_made(&self, path: &PathOf) -> bool {
-        let context = PathContext {
-            folds_case: true,
-            ..self.context.clone()
-        };
+        let context = self.folding_context();
         let has_beginning = |path: &Vec<Segment>| match path.last() {
             Some(Segment::Name(name)) => name.first() != Some(&GlobToken::Many),
             _ => false,
         };
-        path.alternatives().iter().any(has_beginning)
-            && self.is_listed(path, &context)
-            && !self.is_memory(path)
+        path.0.iter().any(has_beginning) && self.is_listed(path, &context) && !self.is_memory(path)
     }
 
     /// Returns `true` if a path that the program protects lies in a folder.
     pub(super) fn has_own_path_in(&self, folder: &PathOf) -> bool {
         let mut patterns = self.own.iter();
         patterns.any(|own| own.beneath(folder, self.context, false) == Beneath::Possible)
+    }
+
+    fn folding_context(&self) -> PathContext {
+        PathContext {
+            folds_case: true,
+            ..self.context.clone()
+        }
     }
 
     fn is_listed(&self, path: &PathOf, context: &PathContext) -> bool {
@@ -100,10 +102,7 @@ impl ProtectedPaths<'_> {
     /// Returns `true` if the predicate is true for a path that `path` may be, other than the
     /// memory.
     fn is_any(&self, path: &PathOf, predicate: impl Fn(&PathOf, &PathContext) -> bool) -> bool {
-        let context = PathContext {
-            folds_case: true,
-            ..self.context.clone()
-        };
+        let context = self.folding_context();
         let is_protected = |path: &PathOf| predicate(path, &context) && !self.is_memory(path);
         is_protected(path)
             && expansions(path, self.context, self.disk)
@@ -148,7 +147,7 @@ fn expansions(path: &PathOf, context: &PathContext, disk: &Disk) -> Option<Vec<P
         // A shell may be set to expand to hidden files.
         is_expanded.then(|| disk.expand(path, true))?
     };
-    let paths: Option<Vec<_>> = path.alternatives().iter().map(expand).collect();
+    let paths: Option<Vec<_>> = path.0.iter().map(expand).collect();
     let no_context = PathContext::default();
     let paths = paths?.concat().into_iter();
     Some(

@@ -50,7 +50,12 @@ impl Readable {
             let RuleKind::Path(pattern) = &rule.kind else {
                 return None;
             };
-            let matcher = Matcher::new(rule, call, context, &disk);
+            let matcher = Matcher {
+                rule,
+                call,
+                context,
+                disk: &disk,
+            };
             let withholds = match rule.behavior() {
                 Behavior::Allow => false,
                 Behavior::Deny => matcher.governs_reads(),

@@ -39,10 +39,6 @@ impl Walk<'_> {
     /// Returns `true` if a path the pattern matches lies below `folder`, or may lie there. A folder
     /// that this machine does not have holds nothing.
     pub(super) fn may_find(self, folder: &str) -> bool {
-        if !self.context.follows_links {
-            return true;
-        }
-
         // Nothing more is looked up or remembered for a decision that is a question already.
         if self.disk.is_exhausted() {
             return true;

@@ -275,10 +275,6 @@ impl<'a> Arguments<'a> {
         self.unknown.push(UnknownOption { name, value });
     }
 
-    pub(super) fn first_operand(&self) -> Option<&'a Word> {
-        self.operands.first().copied()
-    }
-
     /// Returns `true` if the first operand is `text`.
     pub(crate) fn begins_with(&self, text: &str) -> bool {
         self.operands.first().is_some_and(|word| word.is(text))

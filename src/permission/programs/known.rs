@@ -129,15 +129,10 @@ impl Known {
     }
 }
 
-/// Returns `true` if the program builds each target that its words name.
-fn has_targets(name: &str) -> bool {
-    is_listed(TARGETS, name)
-}
-
 /// Returns `true` if the list has subcommands of the program, and no program with any words.
 pub(super) fn has_known_subcommands(name: &str) -> bool {
     let is_open = |entry: &Entry| entry.subcommands.iter().any(|word| word.starts_with('*'));
-    let entries = ROWS.get(name).filter(|_| !has_targets(name));
+    let entries = ROWS.get(name).filter(|_| !is_listed(TARGETS, name));
     entries.is_some_and(|entries| !entries.iter().any(is_open))
 }
 
@@ -162,7 +157,7 @@ pub(crate) fn known(
     let first = words.first().map(String::as_str).unwrap_or_default();
     let verb = words.get(depth.max(usize::from(is_listed(GROUPS, first))));
     let verb = verb.map(String::as_str);
-    let is_each = has_targets(name);
+    let is_each = is_listed(TARGETS, name);
     let names = [name, without_version(name)].into_iter();
     let rows = names.filter_map(|name| ROWS.get(name));
     let entry = rows.flatten().find(|entry| {

@@ -269,7 +269,7 @@ pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
     } = model(name, argv);
     let operand = match (globals, program) {
         (Some((_, globals)), _) => return globals.command.unwrap_or(argv.len()),
-        (None, Some(program)) => Arguments::read(program, argv, 1).first_operand(),
+        (None, Some(program)) => Arguments::read(program, argv, 1).operands.first().copied(),
         (None, None) => argv[1..].iter().find(|word| !word.starts_with_dash()),
     };
     let is_operand = |word: &Word| operand.is_some_and(|operand| std::ptr::eq(word, operand));

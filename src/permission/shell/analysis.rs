@@ -177,12 +177,8 @@ pub(crate) struct Subcommand {
 impl Subcommand {
     /// Returns `true` if the program only prints its help or version.
     fn is_about_program(&self) -> bool {
-        let is_about = |option: &String| {
-            matches!(
-                &**option,
-                "-V" | "--version" | "-version" | "--help" | "-help"
-            )
-        };
+        const OPTIONS: [&str; 5] = ["-V", "--version", "-version", "--help", "-help"];
+        let is_about = |option: &String| OPTIONS.contains(&&**option);
         self.words.is_empty()
             && !self.is_open
             && !self.options.is_empty()

@@ -181,13 +181,8 @@ pub(super) fn statements(cx: &mut Context, row: &Row<'_>) {
 
 /// Notes texts among the operands, commands in the input, and addresses.
 pub(super) fn inputs(cx: &mut Context, row: &Row<'_>) {
-    let (index, name, command, program, arguments) = (
-        row.index,
-        row.name,
-        row.command,
-        row.program,
-        &row.arguments,
-    );
+    let (index, name, command) = (row.index, row.name, row.command);
+    let (program, arguments) = (row.program, &row.arguments);
     let words = &arguments.operands;
     let is_given = arguments.has_mark("first") || arguments.values_of("sed").next().is_some();
     if program.takes_any(&["sed", "awk", "filter"])

@@ -40,10 +40,7 @@ pub(super) fn git(cx: &mut Context, row: &Row<'_>, start: usize) {
         cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
 
-    let is_applied = match subcommand.as_str() {
-        "apply" | "am" => !arguments.has_mark("about"),
-        _ => false,
-    };
+    let is_applied = matches!(&*subcommand, "apply" | "am") && !arguments.has_mark("about");
     let changes = program.takes_any(&["cut", "write", "move"]);
     if is_applied || is_any && changes {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));

@@ -313,7 +313,7 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     cx.note(Reason::DynamicCommand(first.to_string()));
     if first.may_split() && command.argv.len() > 1 {
         // It may expand to nothing.
-        peel::inner(cx, "$", command, command.argv[1..].to_vec());
+        peel::started(cx, "$", command, command.argv[1..].to_vec(), None);
     }
 }
 

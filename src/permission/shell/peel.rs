@@ -70,7 +70,7 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
             }
             _ => argv[at..].to_vec(),
         };
-        inner(cx, name, command, words);
+        started(cx, name, command, words, None);
     } else if program.takes("sh") || arguments.has_mark("shell") {
         super::shells::input(cx, name, command, true);
     }
@@ -95,11 +95,6 @@ fn assigned(cx: &mut Context, words: &[Word]) -> usize {
     }
 
     words.len()
-}
-
-/// Adds `argv` as a command found behind `command`.
-pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv: Vec<Word>) {
-    started(cx, name, command, argv, None);
 }
 
 /// Adds `argv` as a command that `command` starts, for a package if there is a `runner`.
@@ -164,7 +159,7 @@ pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand,
             super::shells::run_word(cx, command, name, word);
         }
 
-        inner(cx, name, command, command.argv[at..].to_vec());
+        started(cx, name, command, command.argv[at..].to_vec(), None);
     }
 
     cx.is_guessing = outer;
@@ -289,7 +284,7 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
             .map(|word| with_unknown(word, "{}", Some("{}")))
             .collect::<Vec<_>>();
         if !words.is_empty() {
-            inner(cx, &format!("{name} {text}"), command, words);
+            started(cx, &format!("{name} {text}"), command, words, None);
         }
 
         at = end + 1;
@@ -307,12 +302,8 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
         "-delete" => {
             cx.note(Reason::Edit("find".to_owned(), text));
             let file = with_unknown(&Word::from_text("./{}"), "{}", Some("{}"));
-            inner(
-                cx,
-                "find -delete",
-                command,
-                vec![Word::from_text("rm"), file],
-            );
+            let argv = vec![Word::from_text("rm"), file];
+            started(cx, "find -delete", command, argv, None);
         }
         "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
             if let Some(file) = command.argv.get(at + 1) {
