@@ -57,8 +57,8 @@ impl CommandPaths {
         self.paths.len() + self.words.len()
     }
 
-    pub(super) fn of(analysis: &Analysis, context: &PathContext) -> Self {
-        let mut links = Links::new(analysis, context);
+    pub(super) fn of(analysis: &Analysis, context: &PathContext, disk: &Disk) -> Self {
+        let mut links = Links::new(analysis, context, disk);
         let mut make_path_word = |word: &Word| PathWord {
             word: word.clone(),
             link_targets: links.of_word(word),

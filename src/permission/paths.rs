@@ -357,6 +357,11 @@ impl PathOf {
     }
 }
 
+/// Returns `true` if an absolute path is, or leads through, what a process shows of other folders.
+pub(super) fn is_door(path: &str) -> bool {
+    leads_elsewhere(&start(Some(path), NO_WORKSPACE))
+}
+
 /// Returns `true` if the path lies in the part of `/proc` where a process shows its memory, its
 /// environment and other folders, or in a folder that is open.
 fn leads_elsewhere(path: &[Segment]) -> bool {
@@ -455,6 +460,10 @@ fn finish(path: &mut Vec<Segment>, name: &mut Vec<GlobToken>) {
         return;
     }
     if is_text("..") {
+        // The folder above one that a process shows under `/proc` is another one.
+        if leads_elsewhere(path) {
+            path.push(Segment::Unknown);
+        }
         path.pop_if(|folder| *folder != Segment::Unknown);
         return;
     }
