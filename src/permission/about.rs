@@ -35,18 +35,16 @@ impl CommandPattern {
         let Some(mut name) = command.program().map(|name| name.to_lowercase()) else {
             return intersect(&tokens(program), &tokens(last(&plain(&command.argv[0]))));
         };
-        let (mut argv, mut own) = (Cow::Borrowed(&command.argv), &command.subcommand_words[..]);
+        let mut renamed = Cow::Borrowed(command);
         if let Some(subcommand) = name.strip_prefix("git-") {
             let words = ["git", subcommand].map(Word::from_text);
-            argv = Cow::Owned([&words[..], &argv[1..]].concat());
-            own = &[1];
+            renamed.to_mut().argv.splice(..1, words);
+            renamed.to_mut().subcommand_words = vec![1];
             name.truncate(3);
         }
         let words = FormWords {
             name: &name,
-            argv: &argv,
-            own,
-            command,
+            command: &renamed,
             place: *place,
         };
         if same(program, &name) || same(program, unversioned_name(&name)) {

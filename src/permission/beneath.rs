@@ -25,10 +25,7 @@ impl PathContext {
         let real_folders = real_path.map(|path| PathOf::of_text(path, self));
         let mut folders = real_folders.map_or_else(Vec::new, |path| path.0);
         folders.push(root(self));
-        if self.folds_case {
-            return PathOf(folders).folded();
-        }
-        PathOf(folders)
+        PathOf(folders).compared(self).into_owned()
     }
 }
 
@@ -53,13 +50,8 @@ impl PathPattern {
         skips_hidden: bool,
     ) -> Beneath {
         let pattern = self.compared(context);
-        let mut root = root(context);
-        let mut path = path.clone();
-        if context.folds_case {
-            root = root.iter().map(folded).collect();
-            path = path.folded();
-        }
-
+        let root = PathOf(vec![root(context)]);
+        let (root, path) = (root.compared(context), path.compared(context));
         let end = pattern.iter().position(|segment| !is_literal(segment));
         let fixed = &pattern[..end.unwrap_or(pattern.len())];
         let beneath = path.0.iter().map(|path| {
@@ -78,7 +70,7 @@ impl PathPattern {
                 fixed.len() < pattern.len() && fixed.len() <= path.len() && may_agree(fixed, path);
             if !is_open || hides(&pattern[fixed.len()..]) {
                 Beneath::Impossible
-            } else if is_above(&root) {
+            } else if is_above(&root.0[0]) {
                 Beneath::Possible
             } else {
                 Beneath::OnDisk

@@ -7,6 +7,7 @@ use crate::message::ToolCall;
 use crate::tool::{Access, Tool};
 
 use super::command_paths::CommandPaths;
+use super::disk::Disk;
 use super::links::destination;
 use super::parse::{Family, family};
 use super::path_words::paths_of_url;
@@ -48,22 +49,27 @@ pub(super) struct Command {
 }
 
 impl<'a> CallAccesses<'a> {
-    pub(super) fn of(call: &'a ToolCall, tool: &dyn Tool, context: &PathContext) -> Self {
+    pub(super) fn of(
+        call: &'a ToolCall,
+        tool: &dyn Tool,
+        context: &PathContext,
+        disk: &Disk,
+    ) -> Self {
         let read_only = tool.side_effect().is_read_only();
         let shell = tool.shell();
         let mut accesses = tool
             .accesses(&call.args)
             .into_iter()
-            .map(|access| CallAccess::new(access, shell, context))
+            .map(|access| CallAccess::new(access, shell, context, disk))
             .collect::<Vec<_>>();
         let mut is_guessed = false;
         let mut possible = Vec::new();
         let mut has_more = false;
         if accesses.is_empty() {
             is_guessed = family(&call.name) == Family::Other;
-            accesses = accesses_by_argument(call, read_only, shell, context);
+            accesses = accesses_by_argument(call, read_only, shell, context, disk);
             if is_guessed {
-                (possible, has_more) = possible_accesses(call, shell, context);
+                (possible, has_more) = possible_accesses(call, shell, context, disk);
             }
         }
 
@@ -90,13 +96,14 @@ impl<'a> CallAccesses<'a> {
         command: &str,
         shell: Shell,
         context: &PathContext,
+        disk: &Disk,
     ) -> CallAccesses<'static> {
         const NO_ARGUMENTS: &Value = &Value::Null;
         CallAccesses {
             tool: "Bash",
             args: NO_ARGUMENTS,
             read_only: false,
-            accesses: vec![CallAccess::command(command, shell, context)],
+            accesses: vec![CallAccess::command(command, shell, context, disk)],
             possible: Vec::new(),
             has_more: false,
             is_guessed: false,
@@ -119,6 +126,17 @@ impl<'a> CallAccesses<'a> {
     }
 }
 
+impl Command {
+    fn of(text: &str, shell: Shell, context: &PathContext, disk: &Disk) -> Self {
+        let analysis = analyse(text, shell);
+        Self {
+            text: text.to_owned(),
+            paths: CommandPaths::of(&analysis, context, disk),
+            analysis,
+        }
+    }
+}
+
 impl CallAccess {
     /// Returns the length of the path that is read or written, in bytes.
     pub(super) fn path_len(&self) -> Option<usize> {
@@ -128,9 +146,9 @@ impl CallAccess {
         }
     }
 
-    fn new(access: Access, shell: Shell, context: &PathContext) -> Self {
+    fn new(access: Access, shell: Shell, context: &PathContext, disk: &Disk) -> Self {
         match access {
-            Access::Command(text) => Self::command(&text, shell, context),
+            Access::Command(text) => Self::command(&text, shell, context, disk),
             Access::Read(path) => Self::Read(path.to_string()),
             Access::Write(path) => Self::Write(path.to_string()),
             Access::Url(url) => Self::Url(url.to_string()),
@@ -138,26 +156,8 @@ impl CallAccess {
         }
     }
 
-    fn command(text: &str, shell: Shell, context: &PathContext) -> Self {
-        let analysis = analyse(text, shell);
-        let paths = CommandPaths::of(&analysis, context);
-        let text = text.to_owned();
-        Self::Command(Box::new(Command {
-            text,
-            analysis,
-            paths,
-        }))
-    }
-
-    /// Returns the number of words of the commands in a command.
-    fn words(&self) -> usize {
-        match self {
-            Self::Command(command) => {
-                let commands = command.analysis.commands.iter();
-                commands.map(|command| command.argv.len()).sum()
-            }
-            Self::Read(_) | Self::Write(_) | Self::Url(_) | Self::Agent(_) => 0,
-        }
+    fn command(text: &str, shell: Shell, context: &PathContext, disk: &Disk) -> Self {
+        Self::Command(Box::new(Command::of(text, shell, context, disk)))
     }
 
     /// Returns the access to the link's target, if links lead elsewhere.
@@ -176,6 +176,7 @@ fn accesses_by_argument(
     read_only: bool,
     shell: Shell,
     context: &PathContext,
+    disk: &Disk,
 ) -> Vec<CallAccess> {
     let values = |names: &[&str]| {
         let values = names.iter().filter_map(|name| call.args.get(name));
@@ -195,7 +196,7 @@ fn accesses_by_argument(
     let commands = commands.chain(values(&["commands"]).concat());
     let commands = commands.filter(|command| !command.is_empty());
     let mut accesses = commands
-        .map(|command| CallAccess::command(&command, shell, context))
+        .map(|command| CallAccess::command(&command, shell, context, disk))
         .collect::<Vec<_>>();
 
     let names = ["file_path", "filePath", "path", "notebook_path", "paths"];
@@ -235,6 +236,7 @@ fn possible_accesses(
     call: &ToolCall,
     shell: Shell,
     context: &PathContext,
+    disk: &Disk,
 ) -> (Vec<CallAccess>, bool) {
     let mut texts = all_texts(&call.args);
     let mut has_more = texts.len() > MAX_TEXTS;
@@ -243,8 +245,9 @@ fn possible_accesses(
     let mut accesses = Vec::new();
     let mut words = 0;
     for text in texts {
-        let command = CallAccess::command(&text, shell, context);
-        words += command.words();
+        let command = Command::of(&text, shell, context, disk);
+        let commands = command.analysis.commands.iter();
+        words += commands.map(|command| command.argv.len()).sum::<usize>();
         if words > MAX_TEXT_WORDS {
             has_more = true;
             break;
@@ -258,7 +261,10 @@ fn possible_accesses(
         for path in paths {
             accesses.extend([CallAccess::Write(path.clone()), CallAccess::Read(path)]);
         }
-        accesses.extend([CallAccess::Url(text), command]);
+        accesses.extend([
+            CallAccess::Url(text),
+            CallAccess::Command(Box::new(command)),
+        ]);
     }
     (accesses, has_more)
 }

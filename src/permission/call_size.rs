@@ -38,18 +38,17 @@ pub(super) fn excess(call: &CallAccesses<'_>, rules: &[Rule]) -> Option<String> 
     let path_lens = call.accesses.iter().filter_map(CallAccess::path_len);
     let path_len = path_lens.max().unwrap_or_default();
     if path_len > MAX_PATH {
-        Some(format!("{path_len} bytes in a path"))
-    } else if usize::saturating_mul(commands, rules) > MAX_COMPARISONS {
-        Some(format!("{commands} commands"))
-    } else if usize::saturating_mul(accesses, rules) > MAX_COMPARISONS {
-        Some(format!("{accesses} paths, addresses and commands"))
-    } else if usize::saturating_mul(words, rules) > MAX_WORD_COMPARISONS {
-        Some(format!("{words} words"))
-    } else if usize::saturating_mul(paths, rules) > MAX_PATH_COMPARISONS {
-        Some(format!("{paths} words that may be paths"))
-    } else if bytes.saturating_mul(rule_bytes) > MAX_STEPS {
-        Some(format!("{bytes} bytes"))
-    } else {
-        None
+        return Some(format!("{path_len} bytes in a path"));
     }
+    let counts = [
+        (commands, MAX_COMPARISONS, "commands"),
+        (accesses, MAX_COMPARISONS, "paths, addresses and commands"),
+        (words, MAX_WORD_COMPARISONS, "words"),
+        (paths, MAX_PATH_COMPARISONS, "words that may be paths"),
+    ];
+    let is_over = |(count, max, _): &(usize, usize, &str)| count.saturating_mul(rules) > *max;
+    let is_long = bytes.saturating_mul(rule_bytes) > MAX_STEPS;
+    let bytes = is_long.then_some((bytes, 0, "bytes"));
+    let (count, _, parts) = counts.into_iter().find(is_over).or(bytes)?;
+    Some(format!("{count} {parts}"))
 }

@@ -57,8 +57,8 @@ impl CommandPaths {
         self.paths.len() + self.words.len()
     }
 
-    pub(super) fn of(analysis: &Analysis, context: &PathContext) -> Self {
-        let mut links = Links::new(analysis, context);
+    pub(super) fn of(analysis: &Analysis, context: &PathContext, disk: &Disk) -> Self {
+        let mut links = Links::new(analysis, context, disk);
         let mut make_path_word = |word: &Word| PathWord {
             word: word.clone(),
             link_targets: links.of_word(word),
@@ -119,7 +119,7 @@ impl CommandPaths {
 
         let is_folder = |folder: &String| !matches!(*disk.list(folder), Listing::Missing);
         let path = self.path_of(path_word, context);
-        let mut alternatives = path.alternatives().iter();
+        let mut alternatives = path.0.iter();
         let is_in_folder = alternatives.any(|path| {
             let folder = &path[..path.len().saturating_sub(1)];
             let folders = disk.expand(folder, true);

@@ -49,7 +49,12 @@ impl Policy<'_> {
     }
 
     pub(super) fn matcher<'s>(&'s self, rule: &'s Rule, call: &'s CallAccesses<'_>) -> Matcher<'s> {
-        Matcher::new(rule, call, self.context, self.disk)
+        Matcher {
+            rule,
+            call,
+            context: self.context,
+            disk: self.disk,
+        }
     }
 
     /// Returns the first rule of this behavior that matches the call. `possible_match` is set to
@@ -105,14 +110,8 @@ impl Policy<'_> {
             return Explanation::new(Behavior::Allow, "allowed for this session");
         }
 
-        let question = self
-            .asks(call, possible_match)
-            .map(|question| match self.mode {
-                PermissionMode::DontAsk => deny_instead(question),
-                _ => question,
-            });
-        if let Some(question) = question {
-            return question;
+        if let Some(question) = self.asks(call, possible_match) {
+            return self.asked(question);
         }
 
         let uncovered = match self.allows(call) {
@@ -129,11 +128,15 @@ impl Policy<'_> {
         let excess = excess(call, self.rules)?;
         let rules = self.rules.len();
         let text = format!("it has {excess}, too many to compare each with {rules} rules");
-        let question = self.unanswerable(text);
-        Some(match self.mode {
+        Some(self.asked(self.unanswerable(text)))
+    }
+
+    /// Returns the question, or the denial in its place where no questions are asked.
+    fn asked(&self, question: Explanation) -> Explanation {
+        match self.mode {
             PermissionMode::DontAsk => deny_instead(question),
             _ => question,
-        })
+        }
     }
 
     /// Returns the denial of a call that a deny rule may be about, for a mode that asks no
@@ -172,9 +175,8 @@ impl Policy<'_> {
             return Some(self.possible(rule));
         }
 
-        let mut commands = call.commands();
-        if let Some(reason) = commands.find_map(|command| command.analysis.reason(Weight::Refused))
-        {
+        let mut reasons = call.commands().flat_map(|command| &command.analysis.opaque);
+        if let Some(reason) = reasons.find(|reason| reason.weight() == Weight::Refused) {
             return Some(Explanation::new(Behavior::Ask, reason.to_string()).by_protection());
         }
 
@@ -204,7 +206,7 @@ impl Policy<'_> {
     /// no rule is then known not to match, so bypassing permissions does not answer it.
     fn beyond_limit(&self) -> Option<Explanation> {
         let is_exhausted = self.disk.is_exhausted();
-        is_exhausted.then(|| self.unanswerable(Disk::limit()))
+        is_exhausted.then(|| self.unanswerable(Disk::LIMIT.to_owned()))
     }
 
     /// A question that is a denial where permissions are bypassed.
@@ -239,84 +241,51 @@ impl Policy<'_> {
 
     /// Returns the first word of a command that names a protected path and may change it.
     fn protected_word(&self, paths: &CommandPaths) -> Option<String> {
-        let path_word = self
-            .protected_write(paths)
-            .or_else(|| self.protected_target(paths))
-            .or_else(|| self.protected_tree(paths))
-            .or_else(|| self.link_around(paths))
-            .or_else(|| self.protected_change(paths))
-            .or_else(|| self.protected_work_folder(paths));
-        path_word.map(|path_word| path_word.word.to_string())
-    }
-
-    /// Returns a protected path that a redirection or an option writes.
-    fn protected_write<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
-        let mut written_paths = paths.used(&[Use::Write]);
-        written_paths.find(|word| {
-            let path = paths.path_of(word, self.context);
-            self.protected_paths.contain_or_are(&path)
-        })
-    }
-
-    /// Returns a protected path that a program copies, moves, links or unpacks to, or a folder that
-    /// is one.
-    fn protected_target<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
-        let trees = paths.trees(true).map(|(_, word)| word);
-        let targets = paths.targets(self.context, self.disk);
-        let mut targets = targets.chain(trees);
-        targets.find(|word| {
-            let path = paths.path_of(word, self.context).known();
+        let protected_paths = &self.protected_paths;
+        let path_of = |word: &PathWord| paths.path_of(word, self.context);
+        let trees = || paths.trees(true).map(|(_, word)| word);
+        let is_target = |word: &&PathWord| {
+            let path = path_of(word).known();
             word.is_made
-                || self.protected_paths.contain_or_are(&path)
-                || self.protected_paths.contain_made(&path)
-        })
+                || protected_paths.contain_or_are(&path)
+                || protected_paths.contain_made(&path)
+        };
+        let written_paths = paths.used(&[Use::Write]);
+        let targets = paths.targets(self.context, self.disk).chain(trees());
+        let links = paths.used(&[Use::Linked]);
+        let work_folders = paths.work_folders.iter();
+        let mut words = written_paths
+            .filter(|word| protected_paths.contain_or_are(&path_of(word)))
+            .chain(targets.filter(is_target))
+            .chain(trees().filter(|word| protected_paths.has_own_path_in(&path_of(word))))
+            // A link to a folder around the workspace leads to all protected paths.
+            .chain(links.filter(|word| path_of(word).has_within(self.context)))
+            .chain(self.protected_changes(paths))
+            .chain(work_folders.filter(|word| protected_paths.contain(&path_of(word).known())));
+        words.next().map(|word| word.word.to_string())
     }
 
-    /// Returns a folder that is changed with all that is in it, a path of the program among it.
-    fn protected_tree<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
-        let mut trees = paths.trees(true).map(|(_, word)| word);
-        trees.find(|word| {
-            let path = paths.path_of(word, self.context);
-            self.protected_paths.has_own_path_in(&path)
-        })
-    }
-
-    /// Returns a folder around the workspace that a link is made to: it leads to all protected
-    /// paths.
-    fn link_around<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
-        let mut links = paths.used(&[Use::Linked]);
-        links.find(|word| paths.path_of(word, self.context).has_within(self.context))
-    }
-
-    /// Returns a protected path among the files that programs change.
-    fn protected_change<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
+    /// Returns the protected paths among the files that programs change.
+    fn protected_changes<'p>(&self, paths: &'p CommandPaths) -> impl Iterator<Item = &'p PathWord> {
         let trees: HashSet<&Word> = paths.trees(true).map(|(_, tree)| &tree.word).collect();
         let words = paths.words.iter();
-        let mut words = words.filter(|(_, word_use)| word_use.is_changed);
-        let changed_path = words.find(|(path_word, word_use)| {
+        let words = words.filter(move |(path_word, word_use)| {
+            if !word_use.is_changed {
+                return false;
+            }
             let path = paths.path_of(path_word, self.context).known();
             if !word_use.is_replaced {
                 return self.protected_paths.contain(&path);
             }
 
-            let own_word = &path_word.word;
             // All that is in this folder may be changed, but the folder itself remains.
-            let is_here = own_word.literal().is_some_and(|text| text == ".");
-            let is_cut = trees.contains(own_word) && !is_here;
+            let is_cut = trees.contains(&path_word.word) && !path_word.word.is(".");
             // A name that the command makes may be any name.
             word_use.is_written && path_word.is_made
                 || is_cut && path.has_within(self.context)
                 || self.protected_paths.contain_or_are(&path)
         });
-        changed_path.map(|(path_word, _)| path_word)
-    }
-
-    /// Returns a protected folder that the command changes to, in which a program may write.
-    fn protected_work_folder<'p>(&self, paths: &'p CommandPaths) -> Option<&'p PathWord> {
-        paths.work_folders.iter().find(|word| {
-            let path = paths.path_of(word, self.context).known();
-            self.protected_paths.contain(&path)
-        })
+        words.map(|(path_word, _)| path_word)
     }
 
     /// Returns the decision of the rules that cover everything the call does, or what they leave
@@ -379,8 +348,11 @@ impl Policy<'_> {
 
         let names_git = |command: &SimpleCommand| {
             let is_git = command.program().is_some_and(|name| name == "git");
-            let mut rules = self.allowing(call);
-            !is_git || rules.any(|rule| self.matcher(rule, call).allows_program(command))
+            let mut rules = self.allowing(call).filter(|rule| match &rule.kind {
+                RuleKind::Command(pattern) => pattern.words().len() == 1,
+                _ => false,
+            });
+            !is_git || rules.any(|rule| self.matcher(rule, call).allows_command(command))
         };
         if let Some(reason) = self.other_repository(command)
             && !analysis.commands.iter().all(names_git)
@@ -415,8 +387,9 @@ impl Policy<'_> {
 
     /// Returns `true` if the folder is the workspace's, or if a rule spells it out.
     fn allows_folder(&self, call: &CallAccesses<'_>, command: &Command, folder: &PathWord) -> bool {
+        let path = command.paths.path_at_run(folder, self.context);
         folder.is_discarded()
-            || self.is_inside(command, folder)
+            || path.is_within(self.context)
             || self.allows_word(call, command, folder)
     }
 
@@ -483,18 +456,7 @@ impl Policy<'_> {
         path_word.is_discarded() || !path_word.word.is_glob() && is_covered
     }
 
-    /// Returns `true` if the folder is the workspace, or lies in it.
-    pub(super) fn is_inside(&self, command: &Command, folder: &PathWord) -> bool {
-        let path = command.paths.path_at_run(folder, self.context);
-        path.is_within(self.context)
-    }
-
     fn by_mode(&self, call: &CallAccesses<'_>, uncovered: Option<&str>) -> Explanation {
-        let needs = || match uncovered {
-            Some(uncovered) => uncovered.to_owned(),
-            None => format!("no rule allows {}", truncate(call.tool, MAX_NAME)),
-        };
-
         match self.mode {
             PermissionMode::BypassPermissions => {
                 Explanation::new(Behavior::Allow, "permissions are bypassed")
@@ -505,8 +467,13 @@ impl Policy<'_> {
             PermissionMode::AcceptEdits if self.is_edit(call) => {
                 Explanation::new(Behavior::Allow, "edits in the workspace are accepted")
             }
-            PermissionMode::DontAsk => deny_instead(Explanation::new(Behavior::Ask, needs())),
-            _ => Explanation::new(Behavior::Ask, needs()),
+            _ => self.asked(match uncovered {
+                Some(uncovered) => Explanation::new(Behavior::Ask, uncovered),
+                None => {
+                    let tool = truncate(call.tool, MAX_NAME);
+                    Explanation::new(Behavior::Ask, format!("no rule allows {tool}"))
+                }
+            }),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fs::{self, FileType};
-use std::io;
+use std::io::ErrorKind;
 use std::rc::Rc;
 
 use super::glob::{GlobToken, matches};
@@ -79,12 +79,10 @@ impl Disk {
         Self::new(SHORT_WORK)
     }
 
-    /// Returns the reason why a decision that needed more than its work is a question.
-    pub(super) fn limit() -> String {
-        "it names too many folders to look through: a decision reads at most 65,536 entries, and \
-         compares entries with rules at most 262,144 times"
-            .to_owned()
-    }
+    /// The reason why a decision that needed more than its work is a question.
+    pub(super) const LIMIT: &str = "\
+        it names too many folders to look through: a decision reads at most 65,536 entries, and \
+        compares entries with rules at most 262,144 times";
 
     /// Returns `true` if the decision needed more than its work.
     pub(super) fn is_exhausted(&self) -> bool {
@@ -136,8 +134,10 @@ impl Disk {
         let path = if folder.is_empty() { "/" } else { folder };
         let directory = match fs::read_dir(path) {
             Ok(directory) => directory,
-            Err(error) if is_missing(&error) => return Listing::Missing,
-            Err(_) => return Listing::Closed,
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => return Listing::Missing,
+                _ => return Listing::Closed,
+            },
         };
         let mut entries = Vec::new();
         for entry in directory {
@@ -206,13 +206,6 @@ impl Disk {
 
         Some(paths)
     }
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }
 
 fn in_lowercase(token: &GlobToken) -> Vec<GlobToken> {

@@ -1,6 +1,11 @@
 //! The rules that the kernel enforces for commands.
 
+#[cfg(feature = "sandbox")]
+use std::fmt;
+
 use crate::backend::DeniedPath;
+#[cfg(feature = "sandbox")]
+use crate::backend::Sandbox;
 
 use super::matching::governs_writes;
 use super::paths::{PathContext, PathPattern, Segment, text_of};
@@ -39,59 +44,48 @@ fn fixed_path(pattern: &PathPattern, context: &PathContext) -> Option<String> {
     Some(format!("/{}", names?.join("/")))
 }
 
+/// A rule that denies files to commands, and whether the kernel enforces it; from
+/// [`kernel_enforcement`](crate::permission::PermissionRules::kernel_enforcement).
 #[cfg(feature = "sandbox")]
-pub use report::RuleEnforcement;
-#[cfg(feature = "sandbox")]
-pub(super) use report::rule_enforcement;
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RuleEnforcement {
+    /// The rule.
+    pub rule: Rule,
+    /// The reason why the kernel does not enforce the rule; `None` if it does.
+    pub obstacle: Option<String>,
+}
 
 #[cfg(feature = "sandbox")]
-mod report {
-    use std::fmt;
-
-    use crate::backend::Sandbox;
-
-    use super::{Behavior, PathContext, Rule, RuleKind, denied_path, governs_writes};
-
-    /// A rule that denies files to commands, and whether the kernel enforces it; from
-    /// [`kernel_enforcement`](crate::permission::PermissionRules::kernel_enforcement).
-    #[derive(Clone, Debug, PartialEq)]
-    #[non_exhaustive]
-    pub struct RuleEnforcement {
-        /// The rule.
-        pub rule: Rule,
-        /// The reason why the kernel does not enforce the rule; `None` if it does.
-        pub obstacle: Option<String>,
-    }
-
-    impl fmt::Display for RuleEnforcement {
-        /// `deny:Read(/srv/keys/**): held by the kernel`.
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            match &self.obstacle {
-                None => write!(f, "{}: held by the kernel", self.rule),
-                Some(obstacle) => write!(f, "{}: not held by the kernel, {obstacle}", self.rule),
-            }
+impl fmt::Display for RuleEnforcement {
+    /// `deny:Read(/srv/keys/**): held by the kernel`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.obstacle {
+            None => write!(f, "{}: held by the kernel", self.rule),
+            Some(obstacle) => write!(f, "{}: not held by the kernel, {obstacle}", self.rule),
         }
     }
+}
 
-    /// The rules that deny files to commands, in order.
-    pub(in super::super) fn rule_enforcement(
-        rules: &[Rule],
-        context: &PathContext,
-        sandbox: &Sandbox,
-    ) -> Vec<RuleEnforcement> {
-        let governs_commands = |rule: &&Rule| {
-            let is_path = matches!(rule.kind, RuleKind::Path(_));
-            let is_general = rule.name.matches("Read") || governs_writes(rule);
-            rule.behavior() == Behavior::Deny && is_path && is_general
-        };
-        let rules = rules.iter().filter(governs_commands);
-        let enforcement = rules.map(|rule| RuleEnforcement {
-            rule: rule.clone(),
-            obstacle: match denied_path(rule, context) {
-                Some(path) => sandbox.obstacle(&path),
-                None => Some("the files it matches may be anywhere".to_owned()),
-            },
-        });
-        enforcement.collect()
-    }
+/// Returns the rules that deny files to commands, in order.
+#[cfg(feature = "sandbox")]
+pub(super) fn rule_enforcement(
+    rules: &[Rule],
+    context: &PathContext,
+    sandbox: &Sandbox,
+) -> Vec<RuleEnforcement> {
+    let governs_commands = |rule: &&Rule| {
+        let is_path = matches!(rule.kind, RuleKind::Path(_));
+        let is_general = rule.name.matches("Read") || governs_writes(rule);
+        rule.behavior() == Behavior::Deny && is_path && is_general
+    };
+    let rules = rules.iter().filter(governs_commands);
+    let enforcement = rules.map(|rule| RuleEnforcement {
+        rule: rule.clone(),
+        obstacle: match denied_path(rule, context) {
+            Some(path) => sandbox.obstacle(&path),
+            None => Some("the files it matches may be anywhere".to_owned()),
+        },
+    });
+    enforcement.collect()
 }

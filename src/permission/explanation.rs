@@ -68,12 +68,10 @@ pub(super) fn denied(rule: &Rule) -> Explanation {
 
 /// Returns the denial in place of a question.
 pub(super) fn deny_instead(question: Explanation) -> Explanation {
+    let why = question.why;
     Explanation {
         decision: Behavior::Deny,
-        why: format!(
-            "tool not explicitly allowed (dontAsk mode): {}",
-            question.why
-        ),
+        why: format!("tool not explicitly allowed (dontAsk mode): {why}"),
         ..question
     }
 }

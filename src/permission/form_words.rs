@@ -112,9 +112,6 @@ impl<'a> Place<'a> {
 /// The words of a command of the program `name`.
 pub(super) struct FormWords<'a> {
     pub(super) name: &'a str,
-    pub(super) argv: &'a [Word],
-    /// The indices of the words of its subcommand.
-    pub(super) own: &'a [usize],
     pub(super) command: &'a SimpleCommand,
     pub(super) place: Place<'a>,
 }
@@ -122,11 +119,9 @@ pub(super) struct FormWords<'a> {
 impl FormWords<'_> {
     /// Returns `true` unless a word of the rule, which has these texts, is certainly missing.
     pub(super) fn may_be_about(&self, rule: &[String]) -> bool {
-        let Self {
-            name, argv, own, ..
-        } = *self;
+        let (argv, own) = (&self.command.argv, &self.command.subcommand_words);
         let rule_words: Vec<Word> = rule.iter().map(Word::from_text).collect();
-        let mut rule_own = subcommand_words(name, &rule_words);
+        let mut rule_own = subcommand_words(self.name, &rule_words);
         if self.command.is_about_itself() || !may_share_subcommand((rule, &rule_own), (argv, own)) {
             return false;
         }
@@ -142,18 +137,20 @@ impl FormWords<'_> {
             }
             rule_own.truncate(open);
         }
-        match (own, &rule_own[..]) {
-            ([own, ..], [rule_own, ..]) if wraps(name) => {
-                self.may_wrap(&argv[*own..], &rule[*rule_own..])
-            }
-            _ if rule_own.len() > own.len() => !self.has_other_default(rule, &rule_own),
-            _ => self.may_have_all(rule, &rule_own),
+        // What stands behind a wrapper is a command of its own.
+        if wraps(self.name) && !own.is_empty() && !rule_own.is_empty() {
+            return false;
         }
+        if rule_own.len() > own.len() {
+            return !self.has_other_default(rule, &rule_own);
+        }
+        self.may_have_all(rule, &rule_own)
     }
 
     /// Returns `true` if a group of git without a subcommand runs another one than the rule's.
     fn has_other_default(&self, rule: &[String], rule_own: &[usize]) -> bool {
-        let group = self.own.first().and_then(|at| self.argv[*at].literal());
+        let (argv, own) = (&self.command.argv, &self.command.subcommand_words);
+        let group = own.first().and_then(|at| argv[*at].literal());
         let defaults = match (self.name, group.as_deref()) {
             ("git", Some("remote" | "reflog")) => "show list",
             ("git", Some("stash")) => "push save",
@@ -161,20 +158,17 @@ impl FormWords<'_> {
         };
         let is_default = |at: &usize| defaults.split(' ').any(|word| same(&rule[*at], word));
         let is_option = |word: &Word| word.literal().is_some_and(|text| text.starts_with('-'));
-        let mut words = self.argv[self.own[0]..].iter().skip(1);
-        words.all(is_option) && !rule_own.iter().any(is_default)
+        argv[own[0] + 1..].iter().all(is_option) && !rule_own.iter().any(is_default)
     }
 
     /// Returns `true` if no word of a rule behind its subcommand is certainly missing.
     fn may_have_all(&self, rule: &[String], rule_own: &[usize]) -> bool {
-        let Self {
-            name, argv, own, ..
-        } = *self;
+        let (argv, own) = (&self.command.argv, &self.command.subcommand_words);
         let subcommand = own.first().and_then(|at| argv[*at].literal());
-        let Some(form) = Form::of(name, &subcommand.unwrap_or_default()) else {
+        let Some(form) = Form::of(self.name, &subcommand.unwrap_or_default()) else {
             return true;
         };
-        let Some(complete) = form.read(name, argv, own) else {
+        let Some(complete) = form.read(self.name, argv, own) else {
             return true;
         };
         let is_behind = |at: &usize| !rule_own.contains(at) && rule[*at] != "*";
@@ -194,23 +188,10 @@ impl FormWords<'_> {
         !options.iter().any(lacks_option) && !operands.iter().enumerate().any(lacks_operand)
     }
 
-    /// Returns `true` if a rule, from its word of the program behind a wrapper on, may be about the
-    /// command behind the wrapper.
-    fn may_wrap(&self, argv: &[Word], rule: &[String]) -> bool {
-        let name = argv[0].basename().unwrap_or_default().to_lowercase();
-        let own = subcommand_words(&name, argv);
-        let words = FormWords {
-            name: &name,
-            argv,
-            own: &own,
-            ..*self
-        };
-        rule.len() < 2 || name != last(&rule[0]) || words.may_be_about(rule)
-    }
-
     /// Returns `true` if no option of the command may mean the option of a rule.
     fn lacks_option(&self, complete: &Complete<'_>, rule_word: &str, rule: &[String]) -> bool {
         let Complete { form, program, .. } = complete;
+        let argv = &self.command.argv;
         let option = rule_word.replace('*', "");
         let option = option.split('=').next().unwrap_or_default();
         let name = option.trim_start_matches('-');
@@ -233,7 +214,7 @@ impl FormWords<'_> {
         }
 
         let mut others = form.including(&option);
-        let Some(mut given) = WordsAndFlags::of(self.argv) else {
+        let Some(mut given) = WordsAndFlags::of(argv) else {
             return false;
         };
         // `-f compose.yml` is not `--force`.
@@ -248,7 +229,7 @@ impl FormWords<'_> {
         let includes = |other: &str| match other {
             "." => self.names_root(&complete.arguments.operands),
             _ => {
-                self.argv[1..].iter().any(|w| w.starts_with_text(other))
+                argv[1..].iter().any(|w| w.starts_with_text(other))
                     || other.starts_with('-') && has_flag(self.name, &flags, other)
             }
         };
@@ -273,10 +254,10 @@ impl FormWords<'_> {
         let form = complete.form;
         let name = rule_word.replace('*', "").to_lowercase();
         let mut options = complete.arguments.options.iter();
-        let is_part = |at: &usize| plain(&self.argv[*at]).contains(&name);
+        let is_part = |at: &usize| plain(&self.command.argv[*at]).contains(&name);
         let mut all = form.including("*").chain(form.including(&name));
         let is_all = |other: &str| {
-            let mut words = self.argv.iter().map(Word::literal_prefix);
+            let mut words = self.command.argv.iter().map(Word::literal_prefix);
             words.any(|word| word.split('=').next() == Some(other))
         };
         if name.is_empty() || options.any(is_part) || all.any(is_all) {
@@ -284,7 +265,7 @@ impl FormWords<'_> {
         }
 
         let operands = &complete.arguments.operands;
-        let words = complete.words(self.argv);
+        let words = complete.words(&self.command.argv);
         let names = || words.iter().any(|word| may_name(rule_word, &plain(word)));
         let is_setting = |word: &&&Word| word.literal_prefix().contains('=');
         match form.operands {
@@ -323,7 +304,7 @@ impl FormWords<'_> {
     /// Returns `true` if the command may name, or be given, the path of a rule.
     fn may_name_path(&self, complete: &Complete<'_>, words: &[&Word], rule_word: &str) -> bool {
         let here = Word::from_text(".");
-        let is_input = |word: &&Word| word.literal().as_deref() == Some("-");
+        let is_input = |word: &&Word| word.is("-");
         let has_none = complete.arguments.operands.is_empty();
         let has_input = words.iter().any(is_input);
         let command = self.command;
@@ -349,7 +330,7 @@ impl FormWords<'_> {
     /// Returns `true` if a word may name the file of a rule, which may be in another folder.
     pub(super) fn names_file(&self, file: &str) -> bool {
         let file = last(file).to_lowercase();
-        let mut words = self.argv[1..].iter();
+        let mut words = self.command.argv[1..].iter();
         words.any(|word| {
             plain(word)
                 .split(['/', ':', '='])
@@ -376,8 +357,9 @@ impl FormWords<'_> {
             let is_part = text.starts_with('-') && text.contains(stem(&file));
             is_folder || is_part || text.split(['/', '=', ':', ',', '@']).any(is_file)
         };
-        let mut words = self.argv[1..].iter().chain(&self.command.input_file);
-        !self.command.is_about_itself() && words.any(may_be)
+        let command = self.command;
+        let mut words = command.argv[1..].iter().chain(&command.input_file);
+        !command.is_about_itself() && words.any(may_be)
     }
 }
 

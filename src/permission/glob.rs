@@ -181,30 +181,20 @@ fn braces(text: &str) -> Option<(&str, Vec<&str>, &str)> {
 /// One name against another; both may hold wildcards. In folders on the way, the shell may be set
 /// to match dots.
 pub(super) fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) -> Match {
-    let is_wild = given
-        .first()
-        .is_some_and(|token| !matches!(token, GlobToken::Char(_)));
+    let is_wild = |token: &GlobToken| character(token).is_none();
+    let begins_wild = given.first().is_some_and(is_wild);
     let is_doubled = given.starts_with(&[GlobToken::Many, GlobToken::Many]);
-    if is_last && is_wild && !is_doubled && wanted.first() == Some(&GlobToken::Char('.')) {
+    if is_last && begins_wild && !is_doubled && wanted.first() == Some(&GlobToken::Char('.')) {
         // A wildcard matches no dot at the beginning of a name; the doubled one of a search does.
         return Match::No;
     }
 
-    let pattern = given
-        .iter()
-        .map(|token| match token {
-            GlobToken::Char(c) => *c,
-            // NUL is in no file name, so only a wildcard of the rule matches it.
-            _ => '\0',
-        })
-        .collect::<Vec<_>>();
-    if matches(wanted, &pattern) {
+    // NUL is in no file name, so only a wildcard of the rule matches it.
+    let name = given.iter().map(|token| character(token).unwrap_or('\0'));
+    let name: Vec<char> = name.collect();
+    if matches(wanted, &name) {
         Match::Yes
-    } else if given
-        .iter()
-        .any(|token| !matches!(token, GlobToken::Char(_)))
-        && intersect(wanted, given)
-    {
+    } else if given.iter().any(is_wild) && intersect(wanted, given) {
         Match::Maybe
     } else {
         Match::No

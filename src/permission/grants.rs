@@ -14,29 +14,25 @@ use super::url::Url;
 struct Grant {
     tool: String,
     action: Action,
+    /// The command, path, address or name, or the arguments.
+    text: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Action {
-    Command(String),
-    Read(String),
-    Write(String),
+    Command,
+    Read,
+    Write,
     /// The scheme, the host and the port of an address.
-    Origin(String),
-    Agent(String),
+    Origin,
+    Agent,
     /// A call whose accesses are not declared: exactly these arguments.
-    Call(String),
+    Call,
 }
 
 impl SessionGrant for Grant {
     fn size(&self) -> usize {
-        let (Action::Command(text)
-        | Action::Read(text)
-        | Action::Write(text)
-        | Action::Origin(text)
-        | Action::Agent(text)
-        | Action::Call(text)) = &self.action;
-        self.tool.len() + text.len()
+        self.tool.len() + self.text.len()
     }
 }
 
@@ -62,20 +58,22 @@ impl Grants {
 
 fn grants<'a>(call: &'a CallAccesses<'_>) -> impl Iterator<Item = Grant> + 'a {
     let is_whole = call.is_guessed || call.accesses.is_empty();
-    let whole_call = is_whole.then(|| Action::Call(call.args.to_string()));
+    let whole_call = is_whole.then(|| (Action::Call, call.args.to_string()));
     let parts = call.accesses.iter().map(|access| match access {
-        CallAccess::Command(command) => Action::Command(command.text.clone()),
-        CallAccess::Read(path) => Action::Read(lexical(path)),
-        CallAccess::Write(path) => Action::Write(lexical(path)),
-        CallAccess::Url(url) => Action::Origin(match Url::parse(url) {
-            Some(parsed) => parsed.origin(),
-            None => url.clone(),
-        }),
-        CallAccess::Agent(name) => Action::Agent(name.clone()),
+        CallAccess::Command(command) => (Action::Command, command.text.clone()),
+        CallAccess::Read(path) => (Action::Read, lexical(path)),
+        CallAccess::Write(path) => (Action::Write, lexical(path)),
+        CallAccess::Url(url) => {
+            let origin = Url::parse(url).map(|url| url.origin());
+            (Action::Origin, origin.unwrap_or_else(|| url.clone()))
+        }
+        CallAccess::Agent(name) => (Action::Agent, name.clone()),
     });
 
-    whole_call.into_iter().chain(parts).map(|action| Grant {
+    let actions = whole_call.into_iter().chain(parts);
+    actions.map(|(action, text)| Grant {
         tool: call.tool.to_owned(),
         action,
+        text,
     })
 }

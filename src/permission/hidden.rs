@@ -61,22 +61,12 @@ impl Policy<'_> {
         let write_rule = rules.iter().find(|rule| governs_writes(rule)).copied();
         let (rule, reason) = call.commands().find_map(|command| {
             let analysis = &command.analysis;
-            let mut reasons = analysis.opaque.iter();
-            let hidden = reasons.find_map(|reason| {
-                let mut rules = rules.iter().filter(|rule| !is_about_runner(reason, rule));
-                let is_hidden = reason.weight() >= Weight::Script;
-                Some((*rules.next().filter(|_| is_hidden)?, reason.to_string()))
-            });
-            let other_repository = || Some((first_rule, self.other_repository(command)?));
-            let hidden = hidden.or_else(other_repository);
-            let hidden = hidden.filter(|_| !self.names_scripts(call, analysis));
-            // A rule may be about files that a command changes without naming them.
-            let mut reasons = analysis.opaque.iter();
-            let effect = reasons.find(|reason| reason.weight() == Weight::Effect);
-            let effect = write_rule.zip(effect.map(Reason::to_string));
-            hidden
+            hiding_part(analysis, &rules)
+                .or_else(|| Some((first_rule, self.other_repository(command)?)))
+                .filter(|_| !self.names_scripts(call, analysis))
                 .or_else(|| self.unmodeled(call, analysis, &rules))
-                .or(effect)
+                // A rule may be about files that a command changes without naming them.
+                .or_else(|| write_rule.zip(effect_of(analysis)))
         })?;
         let text = format!("{reason}, so rule {rule} may apply");
         Some(Explanation::new(Behavior::Ask, text).with_rule(rule))
@@ -104,6 +94,7 @@ impl Policy<'_> {
             let files = LazyCell::new(|| files_of(command));
             let is_open = |restriction: &&Restriction<'_>| match &restriction.patterns[..] {
                 [pattern, ..] if pattern.may_be_about_alike(command) && *named < 2 => true,
+                // The rule is about files.
                 [] => !self.names_files(*files, restriction, &projects) && *named < 1,
                 patterns if command.is_unmodeled() => {
                     let mut patterns = patterns.iter();
@@ -210,6 +201,23 @@ impl Policy<'_> {
         })?;
         Some(format!("{} may be another repository", folder.word))
     }
+}
+
+/// Returns the first part of a command that is not known, with a rule whose subject it may hide.
+fn hiding_part<'s>(analysis: &Analysis, rules: &[&'s Rule]) -> Option<(&'s Rule, String)> {
+    let parts = analysis.opaque.iter();
+    let mut parts = parts.filter(|part| part.weight() >= Weight::Script);
+    parts.find_map(|part| {
+        let rule = rules.iter().find(|rule| !is_about_runner(part, rule))?;
+        Some((*rule, part.to_string()))
+    })
+}
+
+/// Returns the first change of files that the words of a command do not name.
+fn effect_of(analysis: &Analysis) -> Option<String> {
+    let mut parts = analysis.opaque.iter();
+    let effect = parts.find(|part| part.weight() == Weight::Effect);
+    effect.map(Reason::to_string)
 }
 
 /// Returns `true` if the reason is that a program such as `docker exec` runs elsewhere what is not

@@ -26,8 +26,9 @@ pub(super) fn canonical(host: &str) -> Option<String> {
     }
 
     let labels = host.split('.').map(label).collect::<Option<Vec<_>>>()?;
+    let is_long = labels.iter().any(|label| label.len() > MAX_LABEL);
     let host = labels.join(".");
-    if host.len() > MAX_HOST {
+    if is_long || host.len() > MAX_HOST {
         return None;
     }
 
@@ -44,11 +45,6 @@ pub(super) fn is_address(host: &str) -> bool {
 }
 
 fn label(label: &str) -> Option<String> {
-    let name = spelled(label)?;
-    (name.len() <= MAX_LABEL).then_some(name)
-}
-
-fn spelled(label: &str) -> Option<String> {
     let lower = label.to_lowercase();
     if lower.is_ascii() {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::util::links::follow_links;
 use crate::util::path::lexical;
 
-use super::paths::{MAX_DIRECTORIES, PathContext};
+use super::disk::Disk;
+use super::paths::{MAX_DIRECTORIES, PathContext, PathOf, Segment, is_door, is_literal};
 use super::shell::{Analysis, Part, Use, Word};
 
 /// The maximum number of paths of one command that are looked up; beyond it, a word may lead
@@ -22,17 +23,18 @@ const OPEN_FILES: [&str; 4] = ["/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/std
 #[derive(Debug)]
 pub(super) struct Links<'a> {
     context: &'a PathContext,
-    directories: Vec<&'a Word>,
+    disk: &'a Disk,
+    directories: Vec<Word>,
     /// The target of each path that was looked up.
     targets: HashMap<String, Option<String>>,
 }
 
 impl<'a> Links<'a> {
-    pub(super) fn new(analysis: &'a Analysis, context: &'a PathContext) -> Self {
-        let directories = analysis.used(Use::Directory);
+    pub(super) fn new(analysis: &Analysis, context: &'a PathContext, disk: &'a Disk) -> Self {
         Self {
             context,
-            directories: directories.take(MAX_DIRECTORIES).collect(),
+            disk,
+            directories: analysis.used(Use::Directory).cloned().collect(),
             targets: HashMap::new(),
         }
     }
@@ -42,8 +44,10 @@ impl<'a> Links<'a> {
     fn bases(&self, path: &str) -> Vec<String> {
         let mut bases = vec![self.context.workspace.clone().unwrap_or_default()];
         if !path.starts_with('/') {
-            for directory in &self.directories {
-                if let Some((directory, [])) = fixed(directory, self.context) {
+            for directory in self.directories.iter().take(MAX_DIRECTORIES) {
+                if let Some((directory, suffix)) = fixed(directory, self.context)
+                    && suffix.is_empty()
+                {
                     let next: Vec<_> = bases.iter().map(|base| join(base, &directory)).collect();
                     bases.extend(next);
                 }
@@ -53,13 +57,20 @@ impl<'a> Links<'a> {
     }
 
     /// Returns the other paths that `word` leads to, from the workspace and from where the command
-    /// may have changed to. The part after the first wildcard stays as it is written.
+    /// may have changed to.
     pub(super) fn of_word(&mut self, word: &Word) -> Vec<Word> {
-        let context = self.context;
-        if !context.follows_links || word.starts_with_dash() {
+        if !self.context.follows_links || word.starts_with_dash() {
             return Vec::new();
         }
+        let mut targets = self.of_fixed_part(word);
+        targets.extend(self.of_expansions(word));
+        targets
+    }
 
+    /// Returns the targets of the folder before the first wildcard. The part after it stays as it
+    /// is written, because a command may make files there.
+    fn of_fixed_part(&mut self, word: &Word) -> Vec<Word> {
+        let context = self.context;
         let Some((path, suffix)) = fixed(word, context) else {
             return Vec::new();
         };
@@ -82,34 +93,59 @@ impl<'a> Links<'a> {
                 word.push_text("/", true);
             }
 
-            word.parts.extend_from_slice(suffix);
+            word.parts.extend_from_slice(&suffix);
             word
         });
         words.collect()
+    }
+
+    /// Returns the targets of the existing files that a word with wildcards is expanded to: a
+    /// wildcard may stand for the name of a link.
+    fn of_expansions(&self, word: &Word) -> Vec<Word> {
+        let path = PathOf::of_word(word, self.context, &self.directories);
+        let is_expanded = |path: &&Vec<Segment>| {
+            !path.contains(&Segment::Unknown) && !path.iter().all(is_literal)
+        };
+        let mut targets = Vec::new();
+        for path in path.0.iter().filter(is_expanded) {
+            // A shell may be set to expand to hidden files.
+            let Some(paths) = self.disk.expand(path, true) else {
+                return vec![Word::unknown()];
+            };
+            for path in paths {
+                if !self.disk.look() {
+                    return vec![Word::unknown()];
+                }
+                targets.extend(destination(&path, self.context).map(Word::from_text));
+            }
+        }
+        targets
     }
 }
 
 /// Returns the folders that a word is sure to begin with, and the parts that follow; all of it when
 /// all is sure. `None` if there are none.
-fn fixed<'w>(word: &'w Word, context: &PathContext) -> Option<(String, &'w [Part])> {
+fn fixed(word: &Word, context: &PathContext) -> Option<(String, Vec<Part>)> {
     let mut path = String::new();
     for (at, part) in word.parts.iter().enumerate() {
         match part {
             Part::Text { text, .. } => path.push_str(text),
             Part::Brace(c) => path.push(*c),
             Part::Home(user) if user.is_empty() => path.push_str(context.home.as_deref()?),
-            Part::Value {
-                name: Some(name), ..
-            } if at == 0 && name == "HOME" => path.push_str(context.home.as_deref()?),
-            Part::Value {
-                name: Some(name), ..
-            } if at == 0 && name == "PWD" => path.push('.'),
-            Part::Glob(_) => return path.ends_with('/').then(|| (path, &word.parts[at..])),
+            part if at == 0 && part.variable() == Some("HOME") => {
+                path.push_str(context.home.as_deref()?);
+            }
+            part if at == 0 && part.variable() == Some("PWD") => path.push('.'),
+            Part::Glob(_) => {
+                let mut suffix = Word::from_text(path.split_off(path.rfind('/')? + 1));
+                suffix.parts.extend_from_slice(&word.parts[at..]);
+                return Some((path, suffix.parts));
+            }
             _ => return None,
         }
     }
 
-    Some((path, &[]))
+    Some((path, Vec::new()))
 }
 
 fn join(base: &str, path: &str) -> String {
@@ -163,9 +199,9 @@ pub(super) fn pattern_destination(pattern: &str, context: &PathContext) -> Optio
 /// Returns the path without links. What cannot be looked up counts as missing, and a write would
 /// create it.
 ///
-/// Links of `/proc`, such as `/proc/self/cwd`, lead elsewhere in the process of a command. The part
-/// of a path from one of them on is returned as it is written. Paths of open files, such as
-/// `/dev/stdout`, are looked up for this process alone.
+/// Links of `/proc`, such as `/proc/self/cwd`, lead elsewhere in the process of a command. The link
+/// itself is returned for a path through one of them. Paths of open files, such as `/dev/stdout`,
+/// are looked up for this process alone.
 fn resolve(path: &Path) -> Option<PathBuf> {
     let real_path = fs::canonicalize(path).ok();
     let is_open_file = OPEN_FILES
@@ -175,8 +211,13 @@ fn resolve(path: &Path) -> Option<PathBuf> {
         return real_path;
     }
 
+    let mut door = None;
     let read_link = |path: &Path| {
         if path.starts_with("/proc") {
+            // What follows it counts from another folder, `..` among them.
+            if door.is_none() && path.to_str().is_some_and(is_door) {
+                door = Some(path.to_owned());
+            }
             return Ok(None);
         }
 
@@ -187,6 +228,7 @@ fn resolve(path: &Path) -> Option<PathBuf> {
         }
     };
     let target = follow_links(path, read_link).ok().flatten();
+    let target = door.or(target);
     match real_path {
         Some(real_path) => target
             .filter(|target| target.starts_with("/proc"))

@@ -7,7 +7,6 @@ use super::disk::Disk;
 use super::form_words::Place;
 use super::glob::Match;
 use super::parse::{Family, family};
-use super::path_words::WordUse;
 use super::paths::{PathContext, PathOf, PathPattern};
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Rule, RuleKind};
@@ -19,27 +18,13 @@ use super::values::{fits, may_fit, name_arguments, words_of};
 /// A rule, and the call that it is compared with.
 #[derive(Clone, Copy)]
 pub(super) struct Matcher<'a> {
-    rule: &'a Rule,
-    call: &'a CallAccesses<'a>,
-    context: &'a PathContext,
-    disk: &'a Disk,
+    pub(super) rule: &'a Rule,
+    pub(super) call: &'a CallAccesses<'a>,
+    pub(super) context: &'a PathContext,
+    pub(super) disk: &'a Disk,
 }
 
 impl<'a> Matcher<'a> {
-    pub(super) fn new(
-        rule: &'a Rule,
-        call: &'a CallAccesses<'a>,
-        context: &'a PathContext,
-        disk: &'a Disk,
-    ) -> Self {
-        Self {
-            rule,
-            call,
-            context,
-            disk,
-        }
-    }
-
     /// Matches a deny or ask rule against everything the call does, or may do: `Maybe` if an
     /// argument, or a command that is known in part, may be what the rule is about.
     pub(super) fn matches(self) -> Match {
@@ -118,16 +103,14 @@ impl<'a> Matcher<'a> {
                         || possible.any(|command| catches(command) || may_be(command)))
             }
             RuleKind::Path(_) | RuleKind::Url(_) if self.call.has_more => true,
-            RuleKind::Path(pattern) => accesses.any(|access| {
-                let path = match access {
-                    CallAccess::Read(path) if rule.name.matches("Read") => path,
-                    CallAccess::Write(path) if governs_writes(rule) => path,
-                    _ => return false,
-                };
-                pattern.catches(&PathOf::of_text(path, context), context) != Match::No
+            RuleKind::Path(pattern) => accesses.any(|access| match access {
+                CallAccess::Read(path) | CallAccess::Write(path) if is_general(rule, access) => {
+                    pattern.catches(&PathOf::of_text(path, context), context) != Match::No
+                }
+                _ => false,
             }),
             RuleKind::Url(pattern) => accesses.any(|access| match access {
-                CallAccess::Url(url) if rule.name.matches("WebFetch") => {
+                CallAccess::Url(url) if is_general(rule, access) => {
                     Url::parse(url).is_some_and(|url| pattern.matches(&url))
                 }
                 _ => false,
@@ -164,8 +147,7 @@ impl<'a> Matcher<'a> {
             match access {
                 CallAccess::Read(path) | CallAccess::Write(path) => {
                     has_access = true;
-                    let is_read = matches!(access, CallAccess::Read(_));
-                    if by_name || (is_read && covers_reads) || (!is_read && covers_writes) {
+                    if by_name || is_general(self.rule, access) {
                         let path = PathOf::of_text(path, self.context);
                         best_match = best_match.max(pattern.catches(&path, self.context));
                     }
@@ -202,7 +184,7 @@ impl<'a> Matcher<'a> {
         for access in &self.call.accesses {
             if let CallAccess::Url(url) = access {
                 has_access = true;
-                if by_name || self.rule.name.matches("WebFetch") {
+                if by_name || is_general(self.rule, access) {
                     // An address that cannot be parsed may be any address.
                     let is_match = Url::parse(url).is_none_or(|url| pattern.matches(&url));
                     best_match = best_match.max(is_match.into());
@@ -222,34 +204,40 @@ impl<'a> Matcher<'a> {
         let words = paths.words.iter();
         let words = words.filter(|(_, word_use)| word_use.files != Files::Unopened);
         let read_paths = paths.used(&[Use::Read, Use::Directory]);
-        let word_match = self.words_match(paths, read_paths, words, pattern);
+        let read_paths = read_paths.chain(words.map(|(word, _)| word));
+        let word_match = self.words_match(paths, read_paths, pattern);
         word_match.max(self.trees_match(paths, pattern, false, word_match))
     }
 
     /// Matches the pattern against the files the command writes: redirections, words of programs
     /// that do more than read, and folders that are changed with all that is in them.
     fn write_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
-        let words = paths
-            .words
-            .iter()
-            .filter(|(_, word_use)| word_use.is_changed);
+        let words = paths.words.iter();
+        let words = words.filter(|(_, word_use)| word_use.is_changed);
         let targets = paths.targets(self.context, self.disk);
         let written_paths = paths.used(&[Use::Write, Use::Linked]).chain(targets);
-        let word_match = self.words_match(paths, written_paths, words, pattern);
+        let written_paths = written_paths.chain(words.map(|(word, _)| word));
+        let word_match = self.words_match(paths, written_paths, pattern);
         word_match.max(self.trees_match(paths, pattern, true, word_match))
     }
 
-    /// Returns the best match of `path_words` and `words`.
+    /// Returns the best match of the paths that words may be, of which none after a certain match
+    /// is computed.
     fn words_match<'p>(
         self,
         paths: &CommandPaths,
-        path_words: impl Iterator<Item = &'p PathWord>,
-        words: impl Iterator<Item = &'p (PathWord, WordUse)>,
+        words: impl Iterator<Item = &'p PathWord>,
         pattern: &PathPattern,
     ) -> Match {
-        let path_matches = path_words.map(|path_word| self.word_match(paths, path_word, pattern));
-        let word_matches = words.map(|(path_word, _)| self.word_match(paths, path_word, pattern));
-        best(path_matches.chain(word_matches))
+        let mut best_match = Match::No;
+        for word in words {
+            let path = paths.path_of(word, self.context);
+            best_match = best_match.max(pattern.catches(&path, self.context));
+            if best_match == Match::Yes {
+                break;
+            }
+        }
+        best_match
     }
 
     /// Returns `Maybe` if a path the pattern matches may lie in a folder that is read, or changed,
@@ -264,23 +252,15 @@ impl<'a> Matcher<'a> {
         let may_find = word_match == Match::No
             && paths.trees(cuts).any(|(tree, path_word)| {
                 let walk = Walk {
+                    pattern,
+                    context: self.context,
+                    disk: self.disk,
                     skips_hidden: tree.skips_hidden,
                     follows_links: tree.follows_links,
-                    ..self.walk(pattern)
                 };
                 self.may_find(paths, path_word, walk)
             });
         if may_find { Match::Maybe } else { Match::No }
-    }
-
-    fn walk(self, pattern: &'a PathPattern) -> Walk<'a> {
-        Walk {
-            pattern,
-            context: self.context,
-            disk: self.disk,
-            skips_hidden: false,
-            follows_links: false,
-        }
     }
 
     /// Returns `true` if a walk from the folder may come past a path of the pattern.
@@ -292,7 +272,7 @@ impl<'a> Matcher<'a> {
             Beneath::Impossible if !walk.follows_links => false,
             Beneath::Impossible | Beneath::OnDisk => {
                 !context.follows_links || {
-                    let mut folders = path.alternatives().iter();
+                    let mut folders = path.0.iter();
                     folders.any(|folder| match self.disk.expand(folder, false) {
                         Some(folders) => folders.iter().any(|folder| walk.may_find(folder)),
                         None => true,
@@ -300,16 +280,6 @@ impl<'a> Matcher<'a> {
                 }
             }
         }
-    }
-
-    /// Returns the best match of the paths that a word may be.
-    fn word_match(
-        self,
-        paths: &CommandPaths,
-        path_word: &PathWord,
-        pattern: &PathPattern,
-    ) -> Match {
-        pattern.catches(&paths.path_of(path_word, self.context), self.context)
     }
 
     /// Returns `true` if an allow rule covers every call of the tool.
@@ -323,32 +293,16 @@ impl<'a> Matcher<'a> {
         let rule = self.rule;
         match (&rule.kind, access) {
             (RuleKind::Tool, access) => by_name || governs(rule, access),
-            (RuleKind::Path(pattern), CallAccess::Read(path))
-                if by_name || rule.name.matches("Read") =>
-            {
-                self.allows_path(pattern, path)
+            _ if !by_name && !is_general(rule, access) => false,
+            (RuleKind::Path(pattern), CallAccess::Read(path) | CallAccess::Write(path)) => {
+                pattern.covers(&PathOf::of_text(path, self.context), self.context)
             }
-            (RuleKind::Path(pattern), CallAccess::Write(path))
-                if by_name || governs_writes(rule) =>
-            {
-                self.allows_path(pattern, path)
-            }
-            (RuleKind::Url(pattern), CallAccess::Url(url))
-                if by_name || rule.name.matches("WebFetch") =>
-            {
+            (RuleKind::Url(pattern), CallAccess::Url(url)) => {
                 Url::parse(url).is_some_and(|url| pattern.allows(&url))
             }
-            (RuleKind::Named(pattern), CallAccess::Agent(name))
-                if by_name || governs_agents(rule) =>
-            {
-                pattern.allows(&words_of(name))
-            }
+            (RuleKind::Named(pattern), CallAccess::Agent(name)) => pattern.allows(&words_of(name)),
             _ => false,
         }
-    }
-
-    fn allows_path(self, pattern: &PathPattern, path: &str) -> bool {
-        pattern.covers(&PathOf::of_text(path, self.context), self.context)
     }
 
     /// Returns `true` if an allow rule about a name or an argument covers the call.
@@ -391,15 +345,6 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Returns `true` if an allow rule covers every command of this command's program.
-    pub(super) fn allows_program(self, command: &SimpleCommand) -> bool {
-        let is_program = match &self.rule.kind {
-            RuleKind::Command(pattern) => pattern.is_program(),
-            _ => false,
-        };
-        is_program && self.allows_command(command)
-    }
-
     /// Returns `true` if an allow rule covers writing to this redirection's target.
     pub(super) fn allows_redirection(self, path: &PathOf) -> bool {
         let is_covered = match &self.rule.kind {
@@ -428,21 +373,20 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Returns the best of the matches, of which none after a certain one is computed.
-fn best(matches: impl Iterator<Item = Match>) -> Match {
-    let mut best_match = Match::No;
-    for next_match in matches {
-        best_match = best_match.max(next_match);
-        if best_match == Match::Yes {
-            break;
-        }
-    }
-    best_match
-}
-
 /// Returns `true` if the rule is about all tools that write files.
 pub(super) fn governs_writes(rule: &Rule) -> bool {
     rule.name.matches("Write") || rule.name.matches("Edit")
+}
+
+/// Returns `true` if a rule with a specifier is about accesses of this kind by any tool.
+fn is_general(rule: &Rule, access: &CallAccess) -> bool {
+    match access {
+        CallAccess::Command(_) => rule.name.matches("Bash"),
+        CallAccess::Read(_) => rule.name.matches("Read"),
+        CallAccess::Write(_) => governs_writes(rule),
+        CallAccess::Url(_) => rule.name.matches("WebFetch"),
+        CallAccess::Agent(_) => governs_agents(rule),
+    }
 }
 
 /// Returns `true` if the rule is about all tools that start agents.

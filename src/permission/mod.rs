@@ -81,7 +81,7 @@
 //!
 //! What `ssh` and `mosh` run on another machine, and `kubectl exec` in a container, is taken to use
 //! no file of this machine, so a rule about files does not concern it. A host is this machine if
-//! its name is a number, contains `localhost` or `loopback`, ends in `.local`, or is the name in
+//! its name does not begin with a letter, contains `:`, `local` or `loopback`, or is the name in
 //! `/etc/hostname`. An alias of it in the settings of `ssh` is not known.
 //!
 //! # Subcommands and operands
@@ -143,7 +143,6 @@ mod config;
 mod decide;
 mod disk;
 mod enforcement;
-mod expansions;
 mod explanation;
 mod form_words;
 mod glob;

@@ -4,9 +4,12 @@ use super::paths::lexical;
 use super::programs::{first_operand, has_fixed_end, is_uncertain, is_versioned, without_version};
 use super::shell::Word;
 
-/// Short options and the long options with the same meaning, behind the programs that have them.
-/// These are the options that rules are written about, and those that are given every day.
-/// One that stands alone has no other name.
+/// Short options and the long options that they may mean, behind the programs that have them.
+///
+/// A letter has several if its meaning depends on the subcommand, such as `-f` of docker: a rule
+/// about one of a group matches all of it, as is right for a rule to deny or to ask. An option
+/// without `=` has no other name. The table has the options that rules are written about and those
+/// of daily use.
 const SAME: &str = "\
 rm|r=R=--recursive f=--force i=--interactive d=--dir v=--verbose --no-preserve-root --one-file-system
 cp gcp mv ln mkdir|r=R=--recursive f=--force a=--archive v=--verbose s=--symbolic p=--preserve=--parents
@@ -108,8 +111,8 @@ fn bare(flag: &str) -> &str {
     name.split('=').next().unwrap_or_default()
 }
 
-/// Returns the options that mean the same as `option`, itself among them; none when it stands
-/// alone.
+/// Returns the options that may mean the same as `option`, itself among them. Empty if the
+/// program's row does not have it.
 fn group_of<'a>(groups: &'a str, option: &str) -> Vec<&'a str> {
     let mut groups = groups.split(' ').map(|group| group.split('='));
     let option_group = groups.find(|group| group.clone().any(|known| known == option));
@@ -132,11 +135,12 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
         let words = ["git", subcommand].map(Word::from_text);
         argvs.push([&words[..], &argv[1..]].concat());
     }
-    for at in [0, argvs.len() - 1].into_iter().take(argvs.len()) {
-        let argv = &argvs[at];
+    // The words as given and the last variant, which are the same if there is only one.
+    for variant in [0, argvs.len() - 1].into_iter().take(argvs.len()) {
+        let argv = &argvs[variant];
         let index = first_operand(&argv[0].basename().unwrap_or_default(), argv);
         // What follows dashes is no option even if it looks like one.
-        let has_dashes = argv[index - 1].literal().as_deref() == Some("--");
+        let has_dashes = argv[index - 1].is("--");
         let index = index - usize::from(has_dashes);
         if index > 1 && index < argv.len() {
             argvs.push([&argv[..1], &argv[index..]].concat());

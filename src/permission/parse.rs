@@ -95,14 +95,15 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
         Some(specifier) => kind(tool, &name, specifier)?,
     };
 
-    let specifier = specifier.map(str::to_owned);
-    Ok(Rule::from_parts(
+    Ok(Rule {
         behavior,
-        tool.to_owned(),
-        specifier,
+        tool: tool.to_owned(),
+        specifier: specifier.map(str::to_owned),
+        message: None,
+        source: None,
         name,
         kind,
-    ))
+    })
 }
 
 /// Returns the behavior before the colon, if there is one, and the rest.

@@ -1,5 +1,7 @@
 //! Paths and patterns of paths, compared by their segments after `.` and `..` are resolved.
 
+use std::borrow::Cow;
+
 use super::glob::{GlobToken, Match, character, intersect, segment, tokens};
 use super::links::pattern_destination;
 use super::shell::{Part, Word};
@@ -127,21 +129,12 @@ impl PathPattern {
     /// Matches a rule to deny or to ask against `path`: the path may match the pattern or lie in a
     /// folder that matches it. The case of letters is ignored where the file system ignores it.
     pub(crate) fn catches(&self, path: &PathOf, context: &PathContext) -> Match {
-        self.restricts(path, context, true)
+        best_match(&self.compared(context), &path.compared(context), true)
     }
 
     /// Like [`catches`](Self::catches), for the path itself and not for those under it.
     pub(crate) fn is(&self, path: &PathOf, context: &PathContext) -> Match {
-        self.restricts(path, context, false)
-    }
-
-    fn restricts(&self, path: &PathOf, context: &PathContext, beneath: bool) -> Match {
-        let pattern = self.compared(context);
-        if context.folds_case {
-            best_match(&pattern, &path.folded(), beneath)
-        } else {
-            best_match(&pattern, path, beneath)
-        }
+        best_match(&self.compared(context), &path.compared(context), false)
     }
 }
 
@@ -309,19 +302,14 @@ impl PathOf {
         self
     }
 
-    /// Returns the same path as a file system that folds case compares it.
-    pub(super) fn folded(&self) -> Self {
+    /// Returns the path as it is compared with rules to deny or to ask.
+    pub(super) fn compared(&self, context: &PathContext) -> Cow<'_, Self> {
+        if !context.folds_case {
+            return Cow::Borrowed(self);
+        }
         let paths = self.0.iter();
-        Self(
-            paths
-                .map(|path| path.iter().map(folded).collect())
-                .collect(),
-        )
-    }
-
-    /// Returns the paths that it may be.
-    pub(super) fn alternatives(&self) -> &[Vec<Segment>] {
-        &self.0
+        let paths = paths.map(|path| path.iter().map(folded).collect());
+        Cow::Owned(Self(paths.collect()))
     }
 
     /// Returns `true` if it is certainly the same path, which is one without wildcards.
@@ -369,16 +357,18 @@ impl PathOf {
     }
 }
 
+/// Returns `true` if an absolute path is, or leads through, what a process shows of other folders.
+pub(super) fn is_door(path: &str) -> bool {
+    leads_elsewhere(&start(Some(path), NO_WORKSPACE))
+}
+
 /// Returns `true` if the path lies in the part of `/proc` where a process shows its memory, its
 /// environment and other folders, or in a folder that is open.
 fn leads_elsewhere(path: &[Segment]) -> bool {
     const DOORS: [&str; 8] = ["root", "cwd", "fd", "task", "environ", "mem", "maps", "exe"];
     const OPEN: [&str; 4] = ["fd", "stdin", "stdout", "stderr"];
     let is = |segment: &Segment, name: &str| match segment {
-        Segment::Name(tokens) => {
-            let name = name.chars().map(GlobToken::Char).collect::<Vec<_>>();
-            intersect(tokens, &name)
-        }
+        Segment::Name(given) => intersect(given, &tokens(name)),
         _ => true,
     };
     let is_any = |segment: &Segment, names: &[&str]| names.iter().any(|name| is(segment, name));
@@ -407,8 +397,7 @@ fn is_anchored(word: &Word) -> bool {
     match word.parts.first() {
         Some(Part::Text { text, .. }) => text.starts_with('/') || text.starts_with('~'),
         Some(Part::Home(_)) => true,
-        Some(Part::Value { name, .. }) => matches!(name.as_deref(), Some("HOME")),
-        _ => false,
+        first => first.and_then(Part::variable) == Some("HOME"),
     }
 }
 
@@ -444,16 +433,10 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
             Part::Home(user) if user.is_empty() && at == 0 && ends_name(word.parts.get(1)) => {
                 path = start(context.home.as_deref(), NO_HOME);
             }
-            Part::Value {
-                name: Some(variable),
-                ..
-            } if variable == "HOME" && at == 0 => {
+            part if at == 0 && part.variable() == Some("HOME") => {
                 path = start(context.home.as_deref(), NO_HOME);
             }
-            Part::Value {
-                name: Some(variable),
-                ..
-            } if variable == "PWD" && at == 0 => {}
+            part if at == 0 && part.variable() == Some("PWD") => {}
             Part::Home(_) | Part::Value { .. } => {
                 if at == 0 {
                     path.clear();
@@ -477,6 +460,10 @@ fn finish(path: &mut Vec<Segment>, name: &mut Vec<GlobToken>) {
         return;
     }
     if is_text("..") {
+        // The folder above one that a process shows under `/proc` is another one.
+        if leads_elsewhere(path) {
+            path.push(Segment::Unknown);
+        }
         path.pop_if(|folder| *folder != Segment::Unknown);
         return;
     }

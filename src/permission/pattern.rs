@@ -134,11 +134,6 @@ impl CommandPattern {
             && command.package.is_none_or(|known| self.covers(argv, known))
     }
 
-    /// Returns `true` if the pattern names a program and nothing more.
-    pub(crate) fn is_program(&self) -> bool {
-        self.words.len() == 1
-    }
-
     /// Returns the same pattern of other words.
     pub(super) fn with_words(&self, words: Vec<PatternWord>) -> Self {
         Self {

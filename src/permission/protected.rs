@@ -5,9 +5,8 @@ use std::sync::LazyLock;
 
 use super::beneath::Beneath;
 use super::disk::Disk;
-use super::expansions::expansions;
 use super::glob::{GlobToken, Match};
-use super::paths::{PathContext, PathOf, PathPattern, Segment};
+use super::paths::{PathContext, PathOf, PathPattern, Segment, is_literal};
 
 /// Protected in each folder of git, in any case of letters: git runs them or what they name, or
 /// checks it out.
@@ -74,23 +73,25 @@ impl ProtectedPaths<'_> {
     /// Returns `true` if a file that is made with a name like the last one of `path` may be
     /// protected. The shell replaces a name that begins with a wildcard by names of files.
     pub(super) fn contain_made(&self, path: &PathOf) -> bool {
-        let context = PathContext {
-            folds_case: true,
-            ..self.context.clone()
-        };
+        let context = self.folding_context();
         let has_beginning = |path: &Vec<Segment>| match path.last() {
             Some(Segment::Name(name)) => name.first() != Some(&GlobToken::Many),
             _ => false,
         };
-        path.alternatives().iter().any(has_beginning)
-            && self.is_listed(path, &context)
-            && !self.is_memory(path)
+        path.0.iter().any(has_beginning) && self.is_listed(path, &context) && !self.is_memory(path)
     }
 
     /// Returns `true` if a path that the program protects lies in a folder.
     pub(super) fn has_own_path_in(&self, folder: &PathOf) -> bool {
         let mut patterns = self.own.iter();
         patterns.any(|own| own.beneath(folder, self.context, false) == Beneath::Possible)
+    }
+
+    fn folding_context(&self) -> PathContext {
+        PathContext {
+            folds_case: true,
+            ..self.context.clone()
+        }
     }
 
     fn is_listed(&self, path: &PathOf, context: &PathContext) -> bool {
@@ -101,10 +102,7 @@ impl ProtectedPaths<'_> {
     /// Returns `true` if the predicate is true for a path that `path` may be, other than the
     /// memory.
     fn is_any(&self, path: &PathOf, predicate: impl Fn(&PathOf, &PathContext) -> bool) -> bool {
-        let context = PathContext {
-            folds_case: true,
-            ..self.context.clone()
-        };
+        let context = self.folding_context();
         let is_protected = |path: &PathOf| predicate(path, &context) && !self.is_memory(path);
         is_protected(path)
             && expansions(path, self.context, self.disk)
@@ -135,4 +133,26 @@ fn in_workspace(path: &str, context: &PathContext) -> String {
             .then(|| format!("{workspace}{suffix}"))
     };
     real_suffix().unwrap_or_else(|| path.to_owned())
+}
+
+/// Returns the existing files that a path with wildcards in its last name is expanded to: a shell
+/// makes no others of it. `None` if the path has no wildcards, or if they cannot be looked up.
+fn expansions(path: &PathOf, context: &PathContext, disk: &Disk) -> Option<Vec<PathOf>> {
+    if !context.follows_links {
+        return None;
+    }
+    let expand = |path: &Vec<Segment>| {
+        let (last, folders) = path.split_last()?;
+        let is_expanded = !is_literal(last) && folders.iter().all(is_literal);
+        // A shell may be set to expand to hidden files.
+        is_expanded.then(|| disk.expand(path, true))?
+    };
+    let paths: Option<Vec<_>> = path.0.iter().map(expand).collect();
+    let no_context = PathContext::default();
+    let paths = paths?.concat().into_iter();
+    Some(
+        paths
+            .map(|path| PathOf::of_text(&path, &no_context))
+            .collect(),
+    )
 }

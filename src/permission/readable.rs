@@ -50,7 +50,12 @@ impl Readable {
             let RuleKind::Path(pattern) = &rule.kind else {
                 return None;
             };
-            let matcher = Matcher::new(rule, call, context, &disk);
+            let matcher = Matcher {
+                rule,
+                call,
+                context,
+                disk: &disk,
+            };
             let withholds = match rule.behavior() {
                 Behavior::Allow => false,
                 Behavior::Deny => matcher.governs_reads(),
@@ -77,10 +82,8 @@ impl Readable {
             .into_iter()
             .flatten()
             .all(|path| {
-                let mut path = PathOf::of_text(path, &self.context);
-                if self.context.folds_case {
-                    path = path.folded();
-                }
+                let path = PathOf::of_text(path, &self.context);
+                let path = path.compared(&self.context);
                 let mut patterns = self.patterns.iter();
                 patterns.all(|pattern| best_match(pattern, &path, true) == Match::No)
             })

@@ -84,11 +84,11 @@ impl fmt::Display for Behavior {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Rule {
-    behavior: Behavior,
-    tool: String,
-    specifier: Option<String>,
-    message: Option<String>,
-    source: Option<Arc<str>>,
+    pub(super) behavior: Behavior,
+    pub(super) tool: String,
+    pub(super) specifier: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) source: Option<Arc<str>>,
     pub(super) name: NameGlob,
     pub(super) kind: RuleKind,
 }
@@ -117,24 +117,6 @@ impl Rule {
     /// contains a correction.
     pub fn new(behavior: Behavior, text: &str) -> Result<Self> {
         parse::rule(Some(behavior), text)
-    }
-
-    pub(super) fn from_parts(
-        behavior: Behavior,
-        tool: String,
-        specifier: Option<String>,
-        name: NameGlob,
-        kind: RuleKind,
-    ) -> Self {
-        Self {
-            behavior,
-            tool,
-            specifier,
-            message: None,
-            source: None,
-            name,
-            kind,
-        }
     }
 
     /// Returns the rules that braces and brackets in its specifier mean, unless it is one to allow:

@@ -294,8 +294,9 @@ impl PermissionRules {
     /// grants of any session. It is computed in the calling thread, like
     /// [`explain_command`](Self::explain_command).
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
-        let call = CallAccesses::of(call, tool, &self.context);
-        self.decide(&call, PermissionMode::Default, false, &[], &Disk::default())
+        let disk = Disk::default();
+        let call = CallAccesses::of(call, tool, &self.context, &disk);
+        self.decide(&call, PermissionMode::Default, false, &[], &disk)
     }
 
     /// Returns the decision about a shell command, with its reason.
@@ -316,15 +317,16 @@ impl PermissionRules {
     /// # Ok::<(), agentcore::Error>(())
     /// ```
     pub fn explain_command(&self, command: &str) -> Explanation {
-        let call = CallAccesses::of_command(command, self.shell, &self.context);
-        self.decide(&call, PermissionMode::Default, false, &[], &Disk::default())
+        let disk = Disk::default();
+        let call = CallAccesses::of_command(command, self.shell, &self.context, &disk);
+        self.decide(&call, PermissionMode::Default, false, &[], &disk)
     }
 
     /// Returns rules to allow that can be offered for a call. No rule is broader than the accesses
     /// that the call shows, and there is no rule for a command that is not fully understood. The
     /// command is analysed in the calling thread.
     pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
-        suggest(&CallAccesses::of(call, tool, &self.context))
+        suggest(&CallAccesses::of(call, tool, &self.context, &Disk::short()))
     }
 
     /// Returns the rules, and those that deny or ask about the alternatives in their braces and
@@ -347,7 +349,7 @@ impl PermissionRules {
     }
 
     fn decision(&self, request: &GateRequest, disk: &Disk) -> ToolDecision {
-        let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
+        let call = CallAccesses::of(&request.call, &*request.tool, &self.context, disk);
         let explanation = self.decide_request(&call, request, disk);
         let text = explanation_text(&explanation);
         let decision = match explanation.decision {
@@ -441,7 +443,7 @@ impl PermissionGate for PermissionRules {
     /// made on the executor then. The decisions of these rules have their explanations.
     fn explain(&self, request: &GateRequest) -> Option<String> {
         let explain = |disk: &Disk| {
-            let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
+            let call = CallAccesses::of(&request.call, &*request.tool, &self.context, disk);
             explanation_text(&self.decide_request(&call, request, disk))
         };
         if text_len(&request.call.args) >= LARGE_CALL {
@@ -451,7 +453,8 @@ impl PermissionGate for PermissionRules {
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
-        let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
+        let disk = Disk::short();
+        let call = CallAccesses::of(&request.call, &*request.tool, &self.context, &disk);
         Readable::of(&self.with_derived_rules(), &self.context, &call)
             .map_or_else(PathFilter::all, Readable::into_filter)
     }
@@ -477,7 +480,8 @@ impl PermissionGate for PermissionRules {
     }
 
     async fn grant(&self, request: &GateRequest) -> Result<()> {
-        let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
+        let disk = Disk::short();
+        let call = CallAccesses::of(&request.call, &*request.tool, &self.context, &disk);
         self.grants.add(&request.session_id, &call);
         Ok(())
     }

@@ -39,10 +39,6 @@ impl Walk<'_> {
     /// Returns `true` if a path the pattern matches lies below `folder`, or may lie there. A folder
     /// that this machine does not have holds nothing.
     pub(super) fn may_find(self, folder: &str) -> bool {
-        if !self.context.follows_links {
-            return true;
-        }
-
         // Nothing more is looked up or remembered for a decision that is a question already.
         if self.disk.is_exhausted() {
             return true;
@@ -152,11 +148,8 @@ impl Walk<'_> {
     }
 
     fn is_match(self, pattern: &[Segment], path: &str) -> bool {
-        let mut path = PathOf::of_text(path, self.context);
-        if self.context.folds_case {
-            path = path.folded();
-        }
-        best_match(pattern, &path, true) != Match::No
+        let path = PathOf::of_text(path, self.context);
+        best_match(pattern, &path.compared(self.context), true) != Match::No
     }
 }
 

@@ -23,7 +23,9 @@ mod permission_agents;
 mod permission_arguments;
 #[cfg(unix)]
 mod permission_bash_diff;
+mod permission_constructs;
 mod permission_corpus;
+mod permission_decisions;
 mod permission_explain;
 mod permission_rules;
 mod permission_shell_stack;

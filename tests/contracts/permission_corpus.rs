@@ -9,7 +9,7 @@ use agentcore::permission::{Behavior, PermissionRules, Rule};
 const ROWS: &str = include_str!("../data/permission_cases.tsv");
 const MORE_ROWS: &str = include_str!("../data/permission_more.tsv");
 
-fn unescape(text: &str) -> String {
+pub(super) fn unescape(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -30,7 +30,7 @@ fn unescape(text: &str) -> String {
     out
 }
 
-fn permissions(rules: &str) -> PermissionRules {
+pub(super) fn permissions(rules: &str) -> PermissionRules {
     let mut permissions = PermissionRules::new()
         .home("/h/me")
         .workspace("/h/me/project");

@@ -368,7 +368,15 @@ fn link_to_a_link_of_proc_leads_anywhere() {
     });
     case.workspace.link("/proc/self/cwd", "here");
     case.workspace.link("/proc/thread-self/root", "top");
+    let name = case.workspace.root.file_name().unwrap().to_str().unwrap();
+    let parent = format!("/proc/self/cwd/../{name}");
+    case.workspace.link(&parent, "above");
     for command in [
+        &format!("cat {parent}/secrets/key"),
+        &format!("cat here/../{name}/secrets/key"),
+        &format!("cd /proc/self/cwd && cat ../{name}/secrets/key"),
+        "cat above/secrets/key",
+        "install -m 600 /dev/null above/secrets/key",
         "cat here/secrets/key",
         "sort < here/secrets/key",
         "cp /dev/null here/secrets/key",
@@ -377,6 +385,43 @@ fn link_to_a_link_of_proc_leads_anywhere() {
         assert_ne!(case.command(command), Behavior::Allow, "{command}");
     }
     for command in ["cat /dev/null", "cat outside/x"] {
+        assert_eq!(case.command(command), Behavior::Allow, "{command}");
+    }
+}
+
+#[test]
+fn wildcards_next_to_links_are_expanded() {
+    let case = Case::new(|rules| {
+        rules
+            .allow("Bash")?
+            .deny("Read(secrets/**)")?
+            .deny("Write(secrets/**)")
+    });
+    case.workspace.link(".", "here");
+    case.workspace.put("docs/a.md", "");
+    for command in [
+        "cat folder/k*",
+        "cat folder/ke?",
+        "cat < folder/k*",
+        "cat folder/{key,x}*",
+        "cat docs/../folder/k*",
+        "cat here/folder/k*",
+        "cat here/secrets/k*",
+        "cat fold?r/key",
+        "cat f[o]lder/key",
+        "cat f*/key",
+        "cat f*/k*",
+        "cat h*/secrets/key",
+        "cat fil*",
+        "cat ch?in",
+        "cd f* && cat key",
+        "cp -r fol*/. docs",
+        "echo x >> folder/y*",
+        "tee f*/y",
+    ] {
+        assert_ne!(case.command(command), Behavior::Allow, "{command}");
+    }
+    for command in ["cat docs/*", "cat d*/*.md", "rm *.o", "cat here/docs/*"] {
         assert_eq!(case.command(command), Behavior::Allow, "{command}");
     }
 }

@@ -275,14 +275,9 @@ impl<'a> Arguments<'a> {
         self.unknown.push(UnknownOption { name, value });
     }
 
-    pub(super) fn first_operand(&self) -> Option<&'a Word> {
-        self.operands.first().copied()
-    }
-
     /// Returns `true` if the first operand is `text`.
     pub(crate) fn begins_with(&self, text: &str) -> bool {
-        let first = self.operands.first().and_then(|word| word.literal());
-        first.is_some_and(|first| first == text)
+        self.operands.first().is_some_and(|word| word.is(text))
     }
 
     /// Returns `true` if an option with this mark is given.
@@ -347,11 +342,6 @@ pub(crate) fn is_uncertain(word: &Word) -> bool {
         return word.literal().is_none() && prefix == "-";
     }
 
-    match word.parts.first() {
-        Some(Part::Home(_)) => false,
-        Some(Part::Value {
-            name: Some(name), ..
-        }) => name != "{}",
-        _ => true,
-    }
+    let first = word.parts.first();
+    !first.is_some_and(|part| matches!(part, Part::Home(_)) || part.variable() == Some("{}"))
 }

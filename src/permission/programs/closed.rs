@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::known::is_listed;
+
 /// The list: `names: subcommands | kinds | options`. A command that no row fits may work with any
 /// file. Without subcommands a row is about all commands of its programs; `+` joins the two words
 /// of one, `.` is none, and `x*` is a word that begins with `x`. Behind `*`, a word may stand
@@ -265,10 +267,6 @@ fn permits(cell: &str, options: &[String], is_open: bool) -> bool {
 /// Returns the name of an option without its value.
 fn name_of(option: &str) -> &str {
     option.split('=').next().unwrap_or_default()
-}
-
-fn is_listed(listed: &str, name: &str) -> bool {
-    listed.split_ascii_whitespace().any(|known| known == name)
 }
 
 /// Returns `true` if the option, or each of its letters, is in the list.

@@ -127,9 +127,7 @@ impl Complete<'_> {
         let words = argv.iter().enumerate().skip(self.start);
         let words = words.filter(|(at, _)| options.next_if_eq(&at).is_none());
         let words = words.map(|(_, word)| word);
-        words
-            .filter(|word| word.literal().as_deref() != Some("--"))
-            .collect()
+        words.filter(|word| !word.is("--")).collect()
     }
 }
 

@@ -129,24 +129,20 @@ impl Known {
     }
 }
 
-/// Returns `true` if the program builds each target that its words name.
-fn has_targets(name: &str) -> bool {
-    is(TARGETS, name)
-}
-
 /// Returns `true` if the list has subcommands of the program, and no program with any words.
 pub(super) fn has_known_subcommands(name: &str) -> bool {
     let is_open = |entry: &Entry| entry.subcommands.iter().any(|word| word.starts_with('*'));
-    let entries = ROWS.get(name).filter(|_| !has_targets(name));
+    let entries = ROWS.get(name).filter(|_| !is_listed(TARGETS, name));
     entries.is_some_and(|entries| !entries.iter().any(is_open))
 }
 
 /// Returns `true` if the word behind this one is the subcommand.
 pub(crate) fn is_group(word: &str) -> bool {
-    is(GROUPS, word)
+    is_listed(GROUPS, word)
 }
 
-fn is(list: &str, word: &str) -> bool {
+/// Returns `true` if the list has the word.
+pub(super) fn is_listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
 
@@ -159,9 +155,9 @@ pub(crate) fn known(
     depth: usize,
 ) -> Option<Known> {
     let first = words.first().map(String::as_str).unwrap_or_default();
-    let verb = words.get(depth.max(usize::from(is(GROUPS, first))));
+    let verb = words.get(depth.max(usize::from(is_listed(GROUPS, first))));
     let verb = verb.map(String::as_str);
-    let is_each = has_targets(name);
+    let is_each = is_listed(TARGETS, name);
     let names = [name, without_version(name)].into_iter();
     let rows = names.filter_map(|name| ROWS.get(name));
     let entry = rows.flatten().find(|entry| {
@@ -177,7 +173,7 @@ pub(crate) fn known(
     let Some(Entry { text: entry, .. }) = entry else {
         let mut readers = READERS.split_ascii_whitespace();
         let has = |group: &&str| group.split(',').any(|reader| Some(reader) == verb);
-        let group = readers.find(|group| !is_each && !is(BY_OPTION, name) && has(group));
+        let group = readers.find(|group| !is_each && !is_listed(BY_OPTION, name) && has(group));
         return group.map(|same| Known {
             same,
             ..Known::default()

@@ -11,11 +11,10 @@ use crate::util::text::is_hidden;
 
 /// Takes a command apart as `shell` reads it.
 pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
-    let new_context = |expects_other_output| Context {
+    let new_context = |is_off| Context {
         shell,
         is_chain: true,
-        loops: Loops::new(expects_other_output),
-        expects_other_output,
+        loops: Loops::new(is_off),
         ..Context::default()
     };
     let mut cx = new_context(false);
@@ -32,22 +31,16 @@ fn read(cx: &mut Context, command: &str) {
         return cx.note(Reason::Limit("length"));
     }
 
-    let mut dropped = String::new();
-    let mut text = command;
     for c in command.chars() {
         if (c.is_control() && !matches!(c, '\t' | '\n')) || is_hidden(c) {
             cx.note(Reason::Character(c));
         }
     }
 
-    if command.contains(|c: char| c == '\0' || is_hidden(c)) {
-        // Some shells drop them: what is denied without them stays denied.
-        dropped.extend(command.chars().filter(|&c| c != '\0' && !is_hidden(c)));
-        text = &dropped;
-    }
-
+    // Some shells drop these: what is denied without them stays denied.
+    let text = command.replace(|c: char| c == '\0' || is_hidden(c), "");
     // A parser that stops has noted why.
-    let _noted = Parser::new(text, cx).script();
+    let _noted = Parser::new(&text, cx).script();
     inspect(cx);
 }
 
@@ -68,7 +61,7 @@ fn finish(mut cx: Context) -> Analysis {
     let is_listed = |c: &SimpleCommand| c.via.is_empty() && !c.guessed && c.runner.is_none();
     let mut writers = commands.iter().filter(|command| command.is_writer());
     let runs_anywhere = writers.any(|command| !is_sure || !is_listed(command));
-    let is_parent = |word: &Word| word.literal().is_some_and(|text| text == "..");
+    let is_parent = |word: &Word| word.is("..");
     let (mut has_writers, mut current) = (Vec::new(), 0);
     for command in commands {
         if is_change(&command) {

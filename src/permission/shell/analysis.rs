@@ -89,22 +89,14 @@ impl Analysis {
 
     /// Returns `true` if the command itself makes a part of the word that is not known.
     pub(crate) fn makes(&self, word: &Word) -> bool {
-        word.parts.iter().any(|part| match part {
-            Part::Value {
-                name: Some(name), ..
-            } => {
+        word.parts.iter().any(|part| match part.variable() {
+            Some(name) => {
                 self.unknown.contains(name)
                     || self.sets_any && !is_outer(name)
                     || self.sets_names && !is_special(name)
             }
-            Part::Value { name: None, .. } => true,
-            _ => false,
+            None => matches!(part, Part::Value { .. }),
         })
-    }
-
-    /// Returns the first reason of at least that weight.
-    pub(crate) fn reason(&self, weight: Weight) -> Option<&Reason> {
-        self.opaque.iter().find(|reason| reason.weight() >= weight)
     }
 }
 
@@ -185,12 +177,8 @@ pub(crate) struct Subcommand {
 impl Subcommand {
     /// Returns `true` if the program only prints its help or version.
     fn is_about_program(&self) -> bool {
-        let is_about = |option: &String| {
-            matches!(
-                &**option,
-                "-V" | "--version" | "-version" | "--help" | "-help"
-            )
-        };
+        const OPTIONS: [&str; 5] = ["-V", "--version", "-version", "--help", "-help"];
+        let is_about = |option: &String| OPTIONS.contains(&&**option);
         self.words.is_empty()
             && !self.is_open
             && !self.options.is_empty()
@@ -315,8 +303,7 @@ impl SimpleCommand {
 
     /// Returns `true` if the first word is `name`, without a folder.
     pub(crate) fn is(&self, name: &str) -> bool {
-        let first = self.argv.first().and_then(Word::literal);
-        first.is_some_and(|first| first == name)
+        self.argv.first().is_some_and(|first| first.is(name))
     }
 
     /// Returns the index of the command that rules to allow must name for the command at `index`,

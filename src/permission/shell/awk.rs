@@ -1,12 +1,12 @@
 //! The effects of an `awk` program.
 
-use crate::permission::programs::Arguments;
-
 use super::context::Context;
+use super::row::Row;
 use super::word::Word;
 
 /// `awk` can run commands, read and write files.
-pub(super) fn awk(cx: &mut Context, index: usize, name: &str, arguments: &Arguments<'_>) {
+pub(super) fn awk(cx: &mut Context, row: &Row<'_>) {
+    let (index, name, arguments) = (row.index, row.name, &row.arguments);
     const WORDS: &str = "@ system getline /inet extension ARGV ARGC SYMTAB";
     let Some(program) = arguments.operands.first() else {
         return;

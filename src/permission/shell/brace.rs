@@ -7,31 +7,15 @@ const MOST: usize = 64;
 /// The maximum number of parts examined; the parts of a word count again for every brace in it.
 const MOST_WORK: usize = 1 << 20;
 
-/// Returns `true` if braces of the word expand.
-pub(super) fn expands(word: &Word) -> bool {
-    let braces = word
-        .parts
-        .iter()
-        .filter(|part| matches!(part, Part::Brace(_)));
-    // With more, `expand` refuses the word.
-    braces.count() <= MOST * 4 && first_group(&word.parts).is_some()
-}
-
-/// Returns the words `word` expands to, or `None` if there are too many to look at.
-pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
-    if !word
-        .parts
-        .iter()
-        .any(|part| matches!(part, Part::Brace('{')))
-    {
-        return Some(vec![word]);
+/// Returns the words `word` expands to, and whether it has braces that expand; `None` if there are
+/// too many to look at.
+pub(super) fn expand(word: Word) -> Option<(Vec<Word>, bool)> {
+    if !word.parts.contains(&Part::Brace('{')) {
+        return Some((vec![word], false));
     }
 
-    let braces = word
-        .parts
-        .iter()
-        .filter(|part| matches!(part, Part::Brace(_)))
-        .count();
+    let is_brace = |part: &&Part| matches!(part, Part::Brace(_));
+    let braces = word.parts.iter().filter(is_brace).count();
     if braces > MOST * 4 {
         return None;
     }
@@ -69,7 +53,7 @@ pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
         }
     }
 
-    Some(words)
+    Some((words, rounds > 1))
 }
 
 struct Group {

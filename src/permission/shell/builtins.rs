@@ -65,7 +65,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
 }
 
 fn printf(cx: &mut Context, args: &[Word]) {
-    let is_end = |word: &&Word| word.literal().is_some_and(|text| text == "--");
+    let is_end = |word: &&Word| word.is("--");
     let args = &args[usize::from(args.first().is_some_and(|word| is_end(&word)))..];
     let Some(format) = args.first() else {
         return;
@@ -94,14 +94,14 @@ fn printf(cx: &mut Context, args: &[Word]) {
 fn eval(cx: &mut Context, command: &SimpleCommand, args: &[Word]) {
     cx.note(Reason::Builtin("eval".to_owned()));
     let args = match args.split_first() {
-        Some((first, rest)) if first.literal().is_some_and(|word| word == "--") => rest,
+        Some((first, rest)) if first.is("--") => rest,
         _ => args,
     };
     run_words(cx, command, "eval", args);
 }
 
 fn trap(cx: &mut Context, command: &SimpleCommand, args: &[Word]) {
-    let only_lists = |word: &Word| word.literal().is_some_and(|w| w == "-p" || w == "-l");
+    let only_lists = |word: &Word| word.is("-p") || word.is("-l");
     if args.iter().all(only_lists) {
         return;
     }
@@ -254,7 +254,7 @@ fn valued<'a>(options: &'a str, letters: &str) -> Option<(&'a str, &'a str)> {
 /// `test -v 'a[$(..)]'` runs what stands in the subscript, even in quotes.
 fn tests(cx: &mut Context, name: &str, args: &[Word]) {
     for (at, word) in args.iter().enumerate() {
-        let looks_up = word.literal().is_some_and(|w| w == "-v" || w == "-R");
+        let looks_up = word.is("-v") || word.is("-R");
         let plain = args
             .get(at + 1)
             .and_then(Word::literal)

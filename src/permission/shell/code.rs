@@ -1,10 +1,11 @@
 //! Programs that run code: interpreters, `make`, clients of databases, programs of packages.
 
-use crate::permission::programs::{Arguments, Program, is_console, model};
+use crate::permission::programs::{Arguments, is_console, model};
 
-use super::analysis::{Reason, SimpleCommand, Use};
+use super::analysis::{Reason, Use};
 use super::context::Context;
 use super::options::{is_known_value, is_switch, runs};
+use super::row::Row;
 use super::shells::is_special;
 use super::sql::is_plain_sql;
 use super::word::Word;
@@ -12,14 +13,13 @@ use super::{peel, shells};
 
 /// A program of a package: what it does is what a program of its name does. Rules to allow name the
 /// command that starts it.
-pub(super) fn packaged(
-    cx: &mut Context,
-    index: usize,
-    name: &str,
-    command: &SimpleCommand,
-    words: &[&Word],
-) {
-    let Some(first) = words.first().filter(|_| !matches!(name, "ssh" | "mosh")) else {
+pub(super) fn packaged(cx: &mut Context, row: &Row<'_>) {
+    let (index, name, command, arguments) = (row.index, row.name, row.command, &row.arguments);
+    let Some(first) = arguments
+        .operands
+        .first()
+        .filter(|_| !matches!(name, "ssh" | "mosh"))
+    else {
         return;
     };
 
@@ -34,7 +34,7 @@ pub(super) fn packaged(
         .position(|word| std::ptr::eq(word, *first))
         .unwrap_or(command.argv.len());
     let mut argv = command.argv[at..].to_vec();
-    let is_dashes = |word: &Word| word.literal().is_some_and(|word| word == "--");
+    let is_dashes = |word: &Word| word.is("--");
     let dashes = argv.iter().position(is_dashes);
     if let Some(dashes) = dashes {
         // It may be the runner's own.
@@ -47,16 +47,10 @@ pub(super) fn packaged(
 }
 
 /// The program of an interpreter: a file, its input, or a module.
-pub(super) fn interpreted(
-    cx: &mut Context,
-    index: usize,
-    name: &str,
-    command: &SimpleCommand,
-    program: &Program,
-    arguments: &Arguments<'_>,
-) {
+pub(super) fn interpreted(cx: &mut Context, row: &Row<'_>) {
+    let (name, command, program, arguments) = (row.name, row.command, row.program, &row.arguments);
     if let Some(module) = arguments.values_of("module").next() {
-        return interpreted_module(cx, index, name, command, module);
+        return interpreted_module(cx, row, module);
     }
 
     let Some(file) = arguments.operands.first() else {
@@ -92,13 +86,8 @@ pub(super) fn interpreted(
 }
 
 /// The module that an interpreter runs: `-m module`, `-mmodule`.
-fn interpreted_module(
-    cx: &mut Context,
-    index: usize,
-    name: &str,
-    command: &SimpleCommand,
-    module: &Word,
-) {
+fn interpreted_module(cx: &mut Context, row: &Row<'_>, module: &Word) {
+    let (index, name, command) = (row.index, row.name, row.command);
     let module_name = module.literal().unwrap_or_default();
     let has_module = |word: &Word| {
         let prefix = word.literal_prefix();
@@ -129,9 +118,11 @@ fn interpreted_module(
 }
 
 /// Notes what `make` may run because of the variables that are set for it.
-pub(super) fn settings(cx: &mut Context, name: &str, command: &SimpleCommand, words: &[&Word]) {
+pub(super) fn settings(cx: &mut Context, row: &Row<'_>) {
+    let (name, command) = (row.name, row.command);
     let is_target = |word: &Word| word.literal().is_some_and(|text| !text.contains('='));
-    for word in words.iter().filter(|word| !is_target(word)) {
+    let words = row.arguments.operands.iter();
+    for word in words.filter(|word| !is_target(word)) {
         if is_plain_setting(word) {
             runs(cx, name, "=", command, word);
         } else {
@@ -169,16 +160,11 @@ fn is_plain_setting(word: &Word) -> bool {
 }
 
 /// Clients of databases: their own commands in the input may run programs.
-pub(super) fn statements(
-    cx: &mut Context,
-    index: usize,
-    name: &str,
-    command: &SimpleCommand,
-    words: &[&Word],
-) {
+pub(super) fn statements(cx: &mut Context, row: &Row<'_>) {
+    let (index, name, command, arguments) = (row.index, row.name, row.command, &row.arguments);
     // The first word names the database.
     let is_plain = |word: &&Word| word.literal().is_some_and(|text| is_plain_sql(&text));
-    if !words.iter().skip(1).all(is_plain) {
+    if !arguments.operands.iter().skip(1).all(is_plain) {
         cx.inline_code(index, name);
     }
 
@@ -194,14 +180,9 @@ pub(super) fn statements(
 }
 
 /// Notes texts among the operands, commands in the input, and addresses.
-pub(super) fn inputs(
-    cx: &mut Context,
-    index: usize,
-    name: &str,
-    command: &SimpleCommand,
-    program: &Program,
-    arguments: &Arguments<'_>,
-) {
+pub(super) fn inputs(cx: &mut Context, row: &Row<'_>) {
+    let (index, name, command) = (row.index, row.name, row.command);
+    let (program, arguments) = (row.program, &row.arguments);
     let words = &arguments.operands;
     let is_given = arguments.has_mark("first") || arguments.values_of("sed").next().is_some();
     if program.takes_any(&["sed", "awk", "filter"])
@@ -233,18 +214,18 @@ pub(super) fn inputs(
 
 /// Words after `--` may be options of another program, or set what it runs, unless the row has them
 /// for the project's own.
-pub(super) fn tail(cx: &mut Context, name: &str, command: &SimpleCommand, program: &Program) {
-    let is = |word: &Word, text: &str| word.literal().is_some_and(|word| word == text);
+pub(super) fn tail(cx: &mut Context, row: &Row<'_>) {
+    let (name, command, program) = (row.name, row.command, row.program);
     let mut words = command.argv.iter();
-    let is_clippy = name == "cargo" && words.clone().any(|word| is(word, "clippy"));
+    let is_clippy = name == "cargo" && words.clone().any(|word| word.is("clippy"));
     // The words of `dotnet test` are settings of its runner.
-    let is_dotnet_test = name == "dotnet" && words.clone().any(|word| is(word, "test"));
+    let is_dotnet_test = name == "dotnet" && words.clone().any(|word| word.is("test"));
     let is_own = program.takes("tail") && !is_clippy && !is_dotnet_test;
     if !program.builds || is_own || program.takes("code") || program.takes("host") {
         return;
     }
 
-    if !words.any(|word| is(word, "--")) {
+    if !words.any(|word| word.is("--")) {
         return;
     }
 
@@ -286,7 +267,8 @@ fn addresses(cx: &mut Context, arguments: &Arguments<'_>) {
 }
 
 /// Filters of `jq` and `yq` load files by name.
-pub(super) fn filter(cx: &mut Context, index: usize, name: &str, arguments: &Arguments<'_>) {
+pub(super) fn filter(cx: &mut Context, row: &Row<'_>) {
+    let (index, name, arguments) = (row.index, row.name, &row.arguments);
     if arguments.has_mark("first") {
         let is_file = |word: &Word| word.literal().is_some_and(|file| !is_special(&file));
         if !arguments.values_of("read").all(is_file) {

@@ -261,7 +261,7 @@ impl Parser<'_> {
                 self.operand(word);
             }
             if looks_up && !word.literal().is_some_and(|text| is_name(&text)) {
-                self.opaque(Reason::Expansion("a test of a variable"));
+                self.cx.note(Reason::Expansion("a test of a variable"));
             }
         }
         Ok(())
@@ -279,22 +279,12 @@ impl Parser<'_> {
     }
 
     pub(super) fn number_in(&mut self, word: &Word) {
-        use super::word::Part;
+        let is_plain = |b: u8| b.is_ascii_digit() || b" +-*/%".contains(&b);
         for part in &word.parts {
-            match part {
-                Part::Value {
-                    name: Some(name), ..
-                } if is_name(name) => {
-                    self.cx.numbers.insert(name.clone());
-                }
-                Part::Value {
-                    name: Some(name), ..
-                } if matches!(name.as_str(), "#" | "?" | "$" | "!") => {}
-                Part::Text { text, .. }
-                    if text
-                        .bytes()
-                        .all(|b| b.is_ascii_digit() || b" +-*/%".contains(&b)) => {}
-                _ => self.opaque(Reason::Expansion("arithmetic")),
+            if let Some(name) = part.variable().filter(|name| is_name(name)) {
+                self.cx.numbers.insert(name.to_owned());
+            } else if !part.is_number() && !part.text().is_some_and(|t| t.bytes().all(is_plain)) {
+                self.cx.note(Reason::Expansion("arithmetic"));
             }
         }
     }

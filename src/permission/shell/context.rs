@@ -76,8 +76,6 @@ pub(super) struct Context {
     pub(super) numbers: BTreeSet<String>,
     /// Programs whose output is known in part.
     pub(super) printers: BTreeSet<String>,
-    /// True if programs may print something else than usual.
-    pub(super) expects_other_output: bool,
     /// True if a command gives a program another name.
     pub(super) has_alias: bool,
 }
@@ -354,5 +352,5 @@ impl Context {
 
 /// Returns `true` for a value that is the names of existing files, which a program lists.
 fn is_listed(part: &Part) -> bool {
-    matches!(part, Part::Value { name: Some(name), .. } if name == LISTED)
+    part.variable() == Some(LISTED)
 }

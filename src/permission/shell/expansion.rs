@@ -89,7 +89,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn name(&mut self) -> Parse<String> {
+    /// Returns the letters, digits and underscores at the cursor.
+    pub(super) fn name(&mut self) -> Parse<String> {
         let mut name = String::new();
         while let Some(b) = self
             .peek()
@@ -193,7 +194,7 @@ impl Parser<'_> {
         }
 
         if indirect {
-            self.opaque(Reason::Expansion("`${!name}`"));
+            self.cx.note(Reason::Expansion("`${!name}`"));
         }
 
         if self.take("}")? {
@@ -240,7 +241,7 @@ impl Parser<'_> {
             (Some(b'@'), Some(operator)) => {
                 self.cx.bash_only("`${name@..}`");
                 if !b"QUuLEAKak".contains(&operator) {
-                    self.opaque(Reason::Expansion("`${name@..}`"));
+                    self.cx.note(Reason::Expansion("`${name@..}`"));
                 }
 
                 false
@@ -250,7 +251,7 @@ impl Parser<'_> {
                 let colon = self.peek() == Some(b':');
                 let operator = self.peek_at(usize::from(colon));
                 if quoted && self.has_quote_before_brace() {
-                    self.opaque(Reason::Expansion("a quote in an expansion"));
+                    self.cx.note(Reason::Expansion("a quote in an expansion"));
                 }
                 self.bump_by(1 + usize::from(colon))?;
                 let value = self.parameter_rest(quoted)?;
@@ -279,7 +280,7 @@ impl Parser<'_> {
 
         if quotes_are_text && self.has_quote_before_brace() {
             // Whether a quote here hides what follows depends on more than the analyzer knows.
-            self.opaque(Reason::Expansion("a quote in an expansion"));
+            self.cx.note(Reason::Expansion("a quote in an expansion"));
         }
 
         self.parameter_rest(quoted)?;
@@ -411,7 +412,7 @@ impl Parser<'_> {
             }
             b' ' | b'\t' | b'\n' | b'"' => self.bump(),
             _ => {
-                self.opaque(Reason::Expansion("arithmetic"));
+                self.cx.note(Reason::Expansion("arithmetic"));
                 self.bump()
             }
         }
@@ -431,12 +432,10 @@ impl Parser<'_> {
         let mut number = Word::default();
         number.push_value(Some("#".to_owned()), true);
         for part in &word.parts {
-            match part {
-                Part::Value {
-                    name: Some(name), ..
-                } if is_name(name) => self.cx.assign(name, Some(&number), false),
-                Part::Value { name: None, .. } => {
-                    self.opaque(Reason::Expansion("arithmetic"));
+            match part.variable() {
+                Some(name) if is_name(name) => self.cx.assign(name, Some(&number), false),
+                None if matches!(part, Part::Value { .. }) => {
+                    self.cx.note(Reason::Expansion("arithmetic"));
                 }
                 _ => {}
             }

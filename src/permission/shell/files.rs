@@ -32,7 +32,7 @@ fn names<'a>(
         text.is_some_and(|text| !text.contains(['/', ':', '@', '.']) && !text.starts_with('-'))
     };
     // What a builder runs reads the words behind the first one.
-    let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
+    let is_end = |word: &Word| word.is("--");
     let end = argv.iter().position(is_end).unwrap_or(argv.len());
     let (end, count) = if program.takes_any(&["tail", "tasks"]) {
         (end, 1)
@@ -182,13 +182,8 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, arguments: &
             let blanks = &blanks[..blanks.len() - blanks.trim_start().len()];
             let part = part.without_prefix(blanks).unwrap_or(part);
             let text = part.literal_prefix();
-            let is_home = match part.parts.first() {
-                Some(Part::Home(_)) => true,
-                Some(Part::Value {
-                    name: Some(name), ..
-                }) => matches!(name.as_str(), "HOME" | "PWD" | "OLDPWD" | "TMPDIR"),
-                _ => false,
-            };
+            let is_home = |part: &Part| matches!(part, Part::Home(_)) || part.is_folder();
+            let is_home = part.parts.first().is_some_and(is_home);
             let is_above = start != 2 && text.split('/').any(|name| name == "..");
             if is_home || is_above || text.starts_with(['/', '~']) {
                 let is_read = arguments.read.contains(&index);
@@ -206,9 +201,7 @@ fn is_open(word: &Word, place: Place) -> bool {
         let is_end = |c: char| "=@<,".contains(c) || place != Place::Remote && "/:".contains(c);
         match part {
             Part::Text { text, .. } => before.push_str(text),
-            Part::Value {
-                name: Some(name), ..
-            } if matches!(name.as_str(), "#" | "?" | "$" | "!") => before.push('0'),
+            part if part.is_number() => before.push('0'),
             Part::Value { .. } if !before.contains("://") => {
                 let is_letter = before.len() == 2 && before.starts_with('-');
                 return before.is_empty() || is_letter || before.ends_with(is_end);

@@ -4,16 +4,12 @@ use crate::permission::programs::{Arguments, Program};
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::context::Context;
+use super::row::Row;
 use super::word::Word;
 
 /// Notes the effects of a subcommand that are not in its row.
-pub(super) fn git(
-    cx: &mut Context,
-    command: &SimpleCommand,
-    start: usize,
-    program: &Program,
-    arguments: &Arguments<'_>,
-) {
+pub(super) fn git(cx: &mut Context, row: &Row<'_>, start: usize) {
+    let (command, program, arguments) = (row.command, row.program, &row.arguments);
     let rest = &command.argv[start..];
     let words = rest.iter().map(Word::literal_prefix).collect::<Vec<_>>();
     let subcommand = command.argv[start - 1].literal().unwrap_or_default();
@@ -33,7 +29,7 @@ pub(super) fn git(
     };
     if runs {
         cx.note(Reason::Option("git".to_owned(), subcommand.clone()));
-        super::peel::guess_tails(cx, "git", command);
+        super::peel::guess_tails(cx, "git", command, 1);
     }
 
     copies(cx, &subcommand, &first, arguments);
@@ -44,10 +40,7 @@ pub(super) fn git(
         cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
 
-    let is_applied = match subcommand.as_str() {
-        "apply" | "am" => !arguments.has_mark("about"),
-        _ => false,
-    };
+    let is_applied = matches!(&*subcommand, "apply" | "am") && !arguments.has_mark("about");
     let changes = program.takes_any(&["cut", "write", "move"]);
     if is_applied || is_any && changes {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));

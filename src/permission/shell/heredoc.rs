@@ -12,7 +12,7 @@ pub(super) struct Pending {
     quoted: bool,
     strip_tabs: bool,
     /// The command it is the input of.
-    command: Option<usize>,
+    pub(super) command: Option<usize>,
 }
 
 impl Parser<'_> {
@@ -52,16 +52,8 @@ impl Parser<'_> {
             return Ok(Some(digit_count > 1));
         }
 
-        let mut name = String::new();
         self.bump()?;
-        while let Some(b) = self
-            .peek()
-            .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
-        {
-            name.push(char::from(b));
-            self.bump()?;
-        }
-
+        let name = self.name()?;
         if name.is_empty()
             || self.peek() != Some(b'}')
             || !matches!(self.peek_at(1), Some(b'<' | b'>'))
@@ -159,7 +151,7 @@ impl Parser<'_> {
         };
         let guesses = self.cx.guesses(&target);
         if guesses.iter().chain([&target]).any(connects) || self.may_connect(&target) {
-            self.opaque(Reason::Network(target_text));
+            self.cx.note(Reason::Network(target_text));
             return;
         }
 
@@ -169,7 +161,7 @@ impl Parser<'_> {
                 return;
             }
 
-            self.opaque(Reason::Network(target_text));
+            self.cx.note(Reason::Network(target_text));
         }
 
         if operator.starts_with('<') {
@@ -186,13 +178,8 @@ impl Parser<'_> {
 
     /// Returns `true` for `"$d/host/80"` with a variable that may be `/dev/tcp`, or begin so.
     fn may_connect(&self, target: &Word) -> bool {
-        let is_unknown = match target.parts.first() {
-            Some(Part::Value {
-                name: Some(name), ..
-            }) => !matches!(&**name, "HOME" | "PWD" | "OLDPWD" | "TMPDIR"),
-            Some(Part::Value { .. }) => true,
-            _ => false,
-        };
+        let is_value = |part: &Part| matches!(part, Part::Value { .. }) && !part.is_folder();
+        let is_unknown = target.parts.first().is_some_and(is_value);
         let text = target.to_string();
         let is_number = |port: &str| port.bytes().all(|b| b.is_ascii_digit());
         let has_port = text
@@ -232,13 +219,6 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// Records the command whose input the here-documents from number `first` on are.
-    pub(super) fn here_documents_of(&mut self, first: usize, command: usize) {
-        for pending in self.heredocs.iter_mut().skip(first) {
-            pending.command = Some(command);
-        }
-    }
-
     /// Reads the bodies that begin here.
     pub(super) fn here_documents(&mut self) -> Parse<()> {
         for pending in std::mem::take(&mut self.heredocs) {
@@ -262,7 +242,8 @@ impl Parser<'_> {
         loop {
             if self.pos >= self.src.len() {
                 // The shell warns and takes what there is.
-                self.opaque(Reason::Syntax("a here-document without its end"));
+                self.cx
+                    .note(Reason::Syntax("a here-document without its end"));
                 return Ok(body);
             }
 

@@ -181,7 +181,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
             };
             cx.note(reason(name.to_owned()));
         }
-        peel::guess_tails(cx, name, command);
+        peel::guess_tails(cx, name, command, 1);
         // A shell is given a script somewhere in the words.
         let mut words = command.argv.iter();
         let is_shell = |name: String| shells::SHELLS.contains(&&*name);
@@ -193,14 +193,14 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     if may_start(name, &command.argv[1..]) {
-        peel::guess_tails(cx, name, command);
+        peel::guess_tails(cx, name, command, 1);
     }
 
     operands::modeled(cx, index, name, command);
 }
 
-/// Returns `true` if the host that is the word at this index may be this machine. A number is not
-/// looked up.
+/// Returns `true` if the host that is the word at this index may be this machine. A name that does
+/// not begin with a letter may be a number, which is not looked up.
 fn is_here(command: &SimpleCommand, at: usize) -> bool {
     static OWN_NAME: LazyLock<String> = LazyLock::new(|| {
         let name = fs::read_to_string("/etc/hostname").unwrap_or_default();
@@ -215,14 +215,11 @@ fn is_here(command: &SimpleCommand, at: usize) -> bool {
     let host = host.to_lowercase();
     let host = host.trim_start_matches("ssh://");
     let host = host.rsplit('@').next().unwrap_or_default();
-    let is_numeric = |c: char| c.is_ascii_hexdigit() || c == 'x' || c == '.';
-    let is_number = host.starts_with(|c: char| c.is_ascii_digit()) && host.chars().all(is_numeric);
     let first_name = |host: &str| host.split('.').next().map(str::to_owned);
-    is_number
-        || host.contains(':')
-        || host.contains("localhost")
-        || host.contains("loopback")
-        || host.trim_end_matches('.').ends_with(".local")
+    !host.starts_with(|c: char| c.is_ascii_alphabetic())
+        || [":", "local", "loopback"]
+            .iter()
+            .any(|part| host.contains(part))
         || !OWN_NAME.is_empty() && first_name(host) == first_name(&OWN_NAME)
 }
 
@@ -316,7 +313,7 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     cx.note(Reason::DynamicCommand(first.to_string()));
     if first.may_split() && command.argv.len() > 1 {
         // It may expand to nothing.
-        peel::inner(cx, "$", command, command.argv[1..].to_vec());
+        peel::started(cx, "$", command, command.argv[1..].to_vec(), None);
     }
 }
 

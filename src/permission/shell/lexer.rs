@@ -6,9 +6,6 @@ use super::context::Parse;
 use super::parser::Parser;
 use super::word::{Part, Word};
 
-/// The maximum number of bytes up to the end of a bracket.
-const LOOK_AHEAD: usize = 256;
-
 impl Parser<'_> {
     /// Returns the word at the cursor, braces not expanded; `None` if there is none.
     pub(super) fn word(&mut self) -> Parse<Option<Word>> {
@@ -64,7 +61,7 @@ impl Parser<'_> {
         Ok(has_word.then_some(word))
     }
 
-    /// `[..]` in a pattern is one character; a bracket that nothing closes is text.
+    /// `[..]` in a pattern is one character; one that is not closed is not known.
     fn bracket(&mut self, word: &mut Word) -> Parse<()> {
         let rest = &self.src[self.pos + 1..];
         let end = rest
@@ -79,21 +76,15 @@ impl Parser<'_> {
                 self.bump_by(end + 2)?;
                 word.parts.push(Part::Glob('['));
             }
-            _ => {
-                let open = rest
-                    .iter()
-                    .take(LOOK_AHEAD)
-                    .take_while(|b| !b" \t\n".contains(b))
-                    .collect::<Vec<_>>();
-                let closes = open.iter().any(|b| **b == b']');
-                let unclear = open.len() == LOOK_AHEAD;
+            // The test `[`, or the end of a word.
+            _ if rest.first().is_none_or(|b| b" \t\n".contains(b)) => {
                 self.bump()?;
-                if closes || unclear {
-                    // What stands between is not worked out.
-                    word.push_value(None, true);
-                } else {
-                    word.push_text("[", false);
-                }
+                word.push_text("[", false);
+            }
+            // What stands between is not worked out.
+            _ => {
+                self.bump()?;
+                word.push_value(None, true);
             }
         }
 
@@ -106,18 +97,15 @@ impl Parser<'_> {
             return Ok(Vec::new());
         };
         self.cx.work += word.parts.len();
-        if brace::expands(&word) {
+        let Some((words, is_expanded)) = brace::expand(word) else {
+            return self.cx.limit("brace expansion");
+        };
+        if is_expanded {
             self.cx.bash_only("`{a,b}`");
         }
-
-        match brace::expand(word) {
-            Some(words) => {
-                // `{,}` expands to nothing at all; an empty word keeps its place here.
-                self.cx.words += words.len();
-                Ok(words)
-            }
-            None => self.cx.limit("brace expansion"),
-        }
+        // `{,}` expands to nothing at all; an empty word keeps its place here.
+        self.cx.words += words.len();
+        Ok(words)
     }
 
     /// One character, as text.
@@ -154,12 +142,7 @@ impl Parser<'_> {
         self.bump()?;
         let inner = self.text_until(Some(b'"'))?;
         word.push_text("", true);
-        for part in inner.parts {
-            match part {
-                Part::Text { text, .. } => word.push_text(&text, true),
-                other => word.parts.push(other),
-            }
-        }
+        word.push_quoted(inner);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ const BRANCH: &str = "/branch";
 
 /// Returns the value of a substitution, of which the commands have the indices from `first` on.
 pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
-    let is_one = cx.analysis.commands.len() == first + 1 && !cx.expects_other_output;
+    let is_one = cx.analysis.commands.len() == first + 1 && !cx.loops.is_off;
     let command = cx.analysis.commands.get(first).filter(|_| is_one);
     let texts = command.map(patterns).unwrap_or_default();
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -58,8 +58,7 @@ fn last_name(path: &str) -> &str {
 
 /// Notes that the name of the branch is one that a command makes up, unless git changes to it.
 pub(super) fn branch(cx: &mut Context, command: &SimpleCommand) {
-    let is_branch =
-        |part: &Part| matches!(part, Part::Value { name: Some(name), .. } if name == BRANCH);
+    let is_branch = |part: &Part| part.variable() == Some(BRANCH);
     let text = |at: usize| command.argv.get(at).and_then(Word::literal);
     let changes = matches!(text(1).as_deref(), Some("checkout" | "switch"));
     let is_change = changes && command.is("git") && command.argv.len() == 3;
@@ -134,7 +133,7 @@ pub(super) fn lists_files(cx: &mut Context, index: usize) -> bool {
         ["grep" | "rg", ..] | ["git", "grep", ..] => words.iter().any(names_matches),
         _ => false,
     };
-    if !is_list || cx.expects_other_output || !words.iter().all(is_plain) {
+    if !is_list || cx.loops.is_off || !words.iter().all(is_plain) {
         return false;
     }
 

@@ -23,8 +23,8 @@ pub(super) struct Loops {
     changed: BTreeSet<String>,
     /// The number of times that the loops around the cursor are read.
     readings: usize,
-    /// True if no variable is known.
-    is_off: bool,
+    /// True if no variable is known, nor what programs print.
+    pub(super) is_off: bool,
 }
 
 impl Loops {
@@ -60,17 +60,6 @@ impl Loops {
 /// Returns `true` if the shell does not split or expand the value where it is not quoted.
 fn is_one_word(value: &str) -> bool {
     !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || "*?[\\".contains(c))
-}
-
-/// Appends a value that is known to a word, as text that is quoted.
-fn push(word: &mut Word, value: Word) {
-    for part in value.parts {
-        match part {
-            Part::Text { text, .. } => word.push_text(&text, true),
-            Part::Brace(c) => word.push_text(c.encode_utf8(&mut [0; 4]), true),
-            part => word.parts.push(part),
-        }
-    }
 }
 
 /// Returns the value without the ending that a pattern behind `%` cuts off.
@@ -111,7 +100,7 @@ impl Parser<'_> {
         }
 
         match self.loop_value(word, &name, quoted) {
-            Some(value) => push(word, value),
+            Some(value) => word.push_quoted(value),
             None => word.push_value(Some(name), quoted),
         }
     }
@@ -152,7 +141,7 @@ impl Parser<'_> {
             return Ok(false);
         }
 
-        push(word, value);
+        word.push_quoted(value);
         self.bump_by(operator.len() + 1)?;
         Ok(true)
     }
@@ -167,7 +156,7 @@ impl Parser<'_> {
             return self.loop_body();
         }
 
-        if loops.values.iter().any(|(known, _)| known == name) {
+        if loops.has(name) {
             loops.change(name);
         }
         let outer = std::mem::replace(&mut loops.readings, readings);

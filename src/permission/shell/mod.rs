@@ -30,6 +30,7 @@ mod operands;
 mod options;
 mod parser;
 mod peel;
+mod row;
 mod sed;
 mod shells;
 mod simple;

@@ -9,6 +9,7 @@ use super::code::{filter, inputs, interpreted, packaged, settings, statements, t
 use super::context::Context;
 use super::files::{Place, describe, describe_words, places};
 use super::options::{options, uncertain_words};
+use super::row::Row;
 use super::targets::{derived, named, subcommand, targets};
 use super::word::Word;
 use super::{awk, git, peel, sed, shells};
@@ -25,9 +26,10 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
         program,
         start,
     } = model(name, argv);
-    if let Some((row, globals)) = &globals {
-        options(cx, name, command, row, globals);
-    }
+    let globals = globals.map(|(program, arguments)| {
+        options(cx, &Row::new((index, name, command), program, arguments));
+        program
+    });
 
     let runs_there = is_elsewhere(name, &argv[start - 1..])
         && !argv.get(start).is_some_and(Word::starts_with_dash);
@@ -45,7 +47,7 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
                 unknown(cx, name, command);
             }
         } else {
-            launched(cx, name, argv, globals.map(|(row, _)| row));
+            launched(cx, name, argv, globals);
             let operands = argv[start..].iter();
             let operands: Vec<&Word> = operands.filter(|word| !word.starts_with_dash()).collect();
             if !command.guessed {
@@ -82,7 +84,7 @@ fn unknown(cx: &mut Context, name: &str, command: &SimpleCommand) {
 /// Notes the options of a program that starts another one: those of the program itself, wherever
 /// they stand, and the folders and files that it works with here.
 fn launched(cx: &mut Context, name: &str, argv: &[Word], globals: Option<&Program>) {
-    let is_end = |word: &&Word| word.literal().is_some_and(|word| word == "--");
+    let is_end = |word: &&Word| word.is("--");
     for option in argv.iter().take_while(|word| !is_end(word)) {
         let option = option.literal_prefix();
         let option = option.split('=').next().unwrap_or_default();
@@ -124,7 +126,7 @@ fn is_elsewhere(name: &str, words: &[Word]) -> bool {
 fn script_index(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> usize {
     let script = arguments.operands.first();
     let is_script = |word: &Word| script.is_some_and(|script| std::ptr::eq(*script, word));
-    let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
+    let is_end = |word: &Word| word.is("--");
     let is_first = |word: &Word| is_script(word) || program.takes("tasks") && is_end(word);
     argv.iter().position(is_first).unwrap_or(argv.len())
 }
@@ -150,13 +152,10 @@ fn by_row(
         return peel::find(cx, index, name, command);
     }
 
-    if let Some(file) = command
-        .input_file
-        .clone()
-        .filter(|_| !program.reads && program.dash == Dash::Runs)
-    {
-        // The program may send or store it.
-        cx.add_path(Use::Project, file);
+    // The program may send or store it.
+    if !program.reads && program.dash == Dash::Runs {
+        let file = command.input_file.iter().cloned();
+        file.for_each(|file| cx.add_path(Use::Project, file));
     }
 
     let words = bundled(cx, command, program);
@@ -167,12 +166,14 @@ fn by_row(
     }
     // The options before a subcommand have been examined.
     arguments.texts.extend(1..start);
-    options(cx, name, command, program, &arguments);
+    let row = &Row::new((index, name, command), program, arguments);
+    let arguments = &row.arguments;
+    options(cx, row);
     if arguments.has_mark("about") && arguments.operands.is_empty() {
         return;
     }
 
-    describe_words(&mut cx.analysis.commands[index], program, argv, &arguments);
+    describe_words(&mut cx.analysis.commands[index], program, argv, arguments);
     if !command.guessed && (program.builds || program.takes("inside")) {
         let runs_there = !program.takes("host") && is_elsewhere(name, &command.argv[start - 1..]);
         let place = if program.takes("remote") || runs_there {
@@ -182,19 +183,19 @@ fn by_row(
         } else {
             Place::Local
         };
-        places(cx, &command.argv, place, &arguments);
+        places(cx, &command.argv, place, arguments);
         addresses(cx, name, argv, program);
     }
 
     if program.takes_any(&["tail", "tasks", "run", "code", "script"]) {
-        let at = script_index(program, argv, &arguments);
-        peel::guess_tails_from(cx, name, command, at + 1);
+        let at = script_index(program, argv, arguments);
+        peel::guess_tails(cx, name, command, at + 1);
     }
 
-    trees(cx, command, program, &arguments);
-    operands(cx, index, name, command, program, &arguments);
+    trees(cx, row);
+    operands(cx, row);
     if name == "git" {
-        git::git(cx, command, start, program, &arguments);
+        git::git(cx, row, start);
     }
 }
 
@@ -206,7 +207,7 @@ fn addresses(cx: &mut Context, name: &str, argv: &[Word], program: &Program) {
     if !program.builds || program.takes_any(&RUNNERS) || name == "helm" {
         return;
     }
-    let is_end = |word: &&Word| word.literal().is_some_and(|word| word == "--");
+    let is_end = |word: &&Word| word.is("--");
     for word in argv.iter().take_while(|word| !is_end(word)) {
         let prefix = word.literal_prefix();
         if prefix.contains("http://") || prefix.contains("https://") {
@@ -242,7 +243,8 @@ fn bundled(cx: &mut Context, command: &SimpleCommand, program: &Program) -> Opti
 }
 
 /// Notes the folders that are read or changed with all that is in them.
-fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments: &Arguments<'_>) {
+fn trees(cx: &mut Context, row: &Row<'_>) {
+    let (command, program, arguments) = (row.command, row.program, &row.arguments);
     let is_all = arguments.has_mark("all");
     let shows = arguments.has_mark("diff");
     let writes = program.takes_any(&["cut", "move"]) && !shows && !arguments.has_mark("list");
@@ -411,22 +413,12 @@ fn is_refused(name: &str, program: &Program, word: &Word) -> bool {
         })
 }
 
-/// Returns `true` if the word is the name of a program that checks or tests the project.
-fn is_tool(word: &Word) -> bool {
-    word.literal().is_some_and(|name| works_inside(&name))
-}
-
 /// Notes the use of the operands.
-fn operands(
-    cx: &mut Context,
-    index: usize,
-    name: &str,
-    command: &SimpleCommand,
-    program: &Program,
-    arguments: &Arguments<'_>,
-) {
+fn operands(cx: &mut Context, row: &Row<'_>) {
+    let (name, program, arguments) = (row.name, row.program, &row.arguments);
     let words = &arguments.operands;
-    tail(cx, name, command, program);
+    let first = words.first().and_then(|word| word.literal());
+    tail(cx, row);
 
     for word in words.iter().filter(|word| is_refused(name, program, word)) {
         cx.note(Reason::Option(name.to_owned(), word.to_string()));
@@ -438,57 +430,58 @@ fn operands(
         .next()
         .unwrap_or_default()
     {
-        "code" | "script" => interpreted(cx, index, name, command, program, arguments),
-        "make" => settings(cx, name, command, words),
-        "sed" => sed::sed(cx, index, arguments),
-        "awk" => awk::awk(cx, index, name, arguments),
-        "filter" => filter(cx, index, name, arguments),
-        "sql" => statements(cx, index, name, command, words),
-        "tar" => archive(cx, name, arguments),
+        "code" | "script" => interpreted(cx, row),
+        "make" => settings(cx, row),
+        "sed" => sed::sed(cx, row),
+        "awk" => awk::awk(cx, row),
+        "filter" => filter(cx, row),
+        "sql" => statements(cx, row),
+        "tar" => archive(cx, row),
         // `ps eww` shows the environments of processes.
         "ps" if words.iter().any(|word| word.literal_prefix().contains('e')) => {
             cx.add_path(Use::Read, Word::from_text("/proc/self/environ"));
         }
-        "host" => packaged(cx, index, name, command, words),
-        "run" if words.first().is_some_and(|word| is_tool(word)) => {
-            packaged(cx, index, name, command, words);
-        }
-        "run" => scripts(cx, name, command, words),
+        "host" => packaged(cx, row),
+        // A program that checks or tests the project.
+        "run" if works_inside(&first.unwrap_or_default()) => packaged(cx, row),
+        "run" => scripts(cx, row),
         "inside" => words
             .iter()
             .for_each(|word| cx.add_path(Use::Project, (*word).clone())),
         _ => {}
     }
 
-    inputs(cx, index, name, command, program, arguments);
-    derived(cx, program, words);
+    inputs(cx, row);
+    derived(cx, row);
     let is_listing = name == "aws" && arguments.begins_with("ls");
     if (program.takes("into") || program.takes("move")) && !is_listing {
-        targets(cx, program, arguments);
+        targets(cx, row);
     }
 
-    named(cx, program, arguments);
+    named(cx, row);
 }
 
 /// Notes that the words may be those of a script of the project, or of a program of a package.
 /// Slashes enclose a pattern of scripts.
-fn scripts(cx: &mut Context, name: &str, command: &SimpleCommand, words: &[&Word]) {
+fn scripts(cx: &mut Context, row: &Row<'_>) {
+    let (name, command, words) = (row.name, row.command, &row.arguments.operands);
     let is_file = |word: &Word| {
         let prefix = word.literal_prefix();
         prefix.starts_with('-') || prefix.contains(['.', '/']) && !prefix.contains(' ')
     };
-    let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
+    let is_end = |word: &Word| word.is("--");
     let is_own = command.argv.iter().any(is_end) || words.iter().skip(1).all(|word| is_file(word));
     let is_pattern = words.first().is_some_and(|word| word.starts_with_text("/"));
     if is_pattern || !is_own {
         peel::every_tail(cx, name, command);
     } else {
-        peel::guess_tails(cx, name, command);
+        peel::guess_tails(cx, name, command, 1);
     }
 }
 
 /// Notes the folders that an archive is made of or unpacked to. One elsewhere starts a shell there.
-fn archive(cx: &mut Context, name: &str, arguments: &Arguments<'_>) {
+fn archive(cx: &mut Context, row: &Row<'_>) {
+    let (name, arguments) = (row.name, &row.arguments);
     let is_remote = |word: &Word| {
         word.to_string().contains(':') || word.is_dynamic() && word.literal_prefix().is_empty()
     };

@@ -1,22 +1,18 @@
 //! Options that run programs, write files or change settings.
 
-use crate::permission::programs::{Arguments, Dash, Program, is_uncertain};
+use crate::permission::programs::{Dash, Program, is_uncertain};
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::context::Context;
 use super::environment::is_outer;
+use super::row::Row;
 use super::sql::is_plain_sql;
 use super::word::{Part, Word};
 use super::{git, shells};
 
 /// Notes what the options of `command` do beyond what its operands do.
-pub(super) fn options(
-    cx: &mut Context,
-    name: &str,
-    command: &SimpleCommand,
-    program: &Program,
-    arguments: &Arguments<'_>,
-) {
+pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
+    let (name, command, program, arguments) = (row.name, row.command, row.program, &row.arguments);
     for option in &arguments.unknown {
         if is_list_of_files(&option.name) {
             // The files stand in a file.
@@ -67,7 +63,7 @@ pub(super) fn options(
     }
 
     for (kind, value) in &arguments.values {
-        option_value(cx, name, command, program, kind, value);
+        option_value(cx, row, kind, value);
     }
 }
 
@@ -123,57 +119,40 @@ fn uses_of_value(program: &Program, kind: &str, value: &Word) -> &'static [Use] 
 }
 
 /// Notes what the value of an option is used for.
-fn option_value(
-    cx: &mut Context,
-    name: &str,
-    command: &SimpleCommand,
-    program: &Program,
-    kind: &str,
-    value: &Word,
-) {
+fn option_value(cx: &mut Context, row: &Row<'_>, kind: &str, value: &Word) {
+    let (name, command, program) = (row.name, row.command, row.program);
     for path_use in uses_of_value(program, kind, value) {
         cx.add_path(*path_use, value.clone());
+    }
+
+    let is_known = |text: String| is_known_value(kind, &text);
+    let prefix = value.literal_prefix();
+    let may_run = match kind {
+        "url" => prefix.starts_with('@'),
+        "suffix" => !is_backup(value),
+        "file" | "read" => is_address(value, program),
+        "pipe" => prefix.is_empty() || prefix.starts_with(['|', '!']),
+        "property" => !is_plain_property(value),
+        "sql" | "flag" | "name" | "rev" | "format" | "plugin" | "linker" | "strategy" | "mode"
+        | "write-out" => !value.literal().is_some_and(is_known),
+        _ => false,
+    };
+    if may_run {
+        cx.note(Reason::Option(name.to_owned(), value.to_string()));
     }
 
     match kind {
         "names" => any_files(cx, program),
         "unset" => cx.unset(&value.to_string()),
-        "url" if value.starts_with_text("@") => {
-            cx.note(Reason::Option(name.to_owned(), value.to_string()));
-        }
-        "suffix" if !is_backup(value) => {
-            cx.note(Reason::Option(name.to_owned(), value.to_string()));
-        }
-        "file" | "read" if is_address(value, program) => {
-            cx.note(Reason::Option(name.to_owned(), value.to_string()));
-        }
-        "file" if program.builds && value.literal().is_some_and(|text| text == "-") => {
+        "file" if program.builds && value.is("-") => {
             shells::input(cx, name, command, false);
         }
         "setting" => git::setting(cx, command, value),
-        "run" => runs(cx, name, kind, command, value),
+        "run" | "property" => runs(cx, name, kind, command, value),
         "pipe" => {
-            let prefix = value.literal_prefix();
-            if prefix.is_empty() || prefix.starts_with(['|', '!']) {
-                cx.note(Reason::Option(name.to_owned(), value.to_string()));
-            }
             if let Some(program) = prefix.get(..1).and_then(|mark| value.without_prefix(mark)) {
                 runs(cx, name, kind, command, &program);
             }
-        }
-        "property" => {
-            if !is_plain_property(value) {
-                cx.note(Reason::Option(name.to_owned(), value.to_string()));
-            }
-            runs(cx, name, kind, command, value);
-        }
-        "sql" | "flag" | "name" | "rev" | "format" | "plugin" | "linker" | "strategy" | "mode"
-        | "write-out"
-            if value
-                .literal()
-                .is_none_or(|text| !is_known_value(kind, &text)) =>
-        {
-            cx.note(Reason::Option(name.to_owned(), value.to_string()));
         }
         _ => {}
     }
@@ -292,16 +271,10 @@ pub(super) fn runs(
 
 /// Returns `true` if a word that is only known when the command runs may be an option.
 fn may_be_option(cx: &Context, word: &Word) -> bool {
-    if let Some(Part::Value {
-        name: Some(variable),
-        ..
-    }) = word.parts.first()
-        && is_outer(variable)
-        && !cx.constants.contains_key(variable)
-        && !cx.analysis.unknown.contains(variable)
-    {
-        return false;
-    }
-
-    true
+    let variable = word.parts.first().and_then(Part::variable);
+    !variable.is_some_and(|variable| {
+        is_outer(variable)
+            && !cx.constants.contains_key(variable)
+            && !cx.analysis.unknown.contains(variable)
+    })
 }

@@ -350,7 +350,7 @@ impl<'a> Parser<'a> {
 
         if is_program(&name) || SHELLS.contains(&&*name) {
             // Commands of this name do something else than what is known of them.
-            self.opaque(Reason::Builtin(name.clone()));
+            self.cx.note(Reason::Builtin(name.clone()));
         }
 
         self.cx.analysis.functions.push(name);
@@ -406,9 +406,5 @@ impl<'a> Parser<'a> {
         cx.piped = outer_piped;
         cx.depth = depth;
         cx.leave();
-    }
-
-    pub(super) fn opaque(&mut self, reason: Reason) {
-        self.cx.note(reason);
     }
 }

@@ -7,6 +7,7 @@ use super::compound::is_name;
 use super::context::Context;
 use super::listing::lists_files;
 use super::options::options;
+use super::row::Row;
 use super::word::{LISTED, Word};
 
 /// The maximum number of words of a command of which each may be a program.
@@ -33,7 +34,9 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         return true;
     }
 
-    options(cx, name, command, program, &arguments);
+    let row = Row::new((index, name, command), program, arguments);
+    options(cx, &row);
+    let arguments = row.arguments;
     let is_unclear = |word: &&Word| word.may_split();
     if !arguments.unknown.is_empty()
         || !arguments.uncertain.is_empty()
@@ -48,7 +51,7 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     own.values = arguments.attached.clone();
     let mut at = arguments.command.unwrap_or(argv.len());
     if matches!(name, "env" | "sudo") {
-        let is_dash = |word: &Word| word.literal().is_some_and(|word| word == "-");
+        let is_dash = |word: &Word| word.is("-");
         at += usize::from(argv.get(at).is_some_and(is_dash));
         at += assigned(cx, &argv[at..]);
     }
@@ -67,7 +70,7 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
             }
             _ => argv[at..].to_vec(),
         };
-        inner(cx, name, command, words);
+        started(cx, name, command, words, None);
     } else if program.takes("sh") || arguments.has_mark("shell") {
         super::shells::input(cx, name, command, true);
     }
@@ -92,11 +95,6 @@ fn assigned(cx: &mut Context, words: &[Word]) -> usize {
     }
 
     words.len()
-}
-
-/// Adds `argv` as a command found behind `command`.
-pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv: Vec<Word>) {
-    started(cx, name, command, argv, None);
 }
 
 /// Adds `argv` as a command that `command` starts, for a package if there is a `runner`.
@@ -138,16 +136,11 @@ pub(super) fn every_tail(cx: &mut Context, name: &str, command: &SimpleCommand) 
         .map(ToString::to_string)
         .unwrap_or_default();
     cx.note(Reason::Option(name.to_owned(), option));
-    guess_tails(cx, name, command);
-}
-
-/// Adds what begins at any word, for deny and ask rules.
-pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    guess_tails_from(cx, name, command, 1);
+    guess_tails(cx, name, command, 1);
 }
 
 /// Adds what begins at any word from this index on, for deny and ask rules.
-pub(super) fn guess_tails_from(cx: &mut Context, name: &str, command: &SimpleCommand, from: usize) {
+pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand, from: usize) {
     let outer = std::mem::replace(&mut cx.is_guessing, true);
     if command.argv.len() > MAX_TAILS {
         cx.note(Reason::Limit("number of words"));
@@ -166,7 +159,7 @@ pub(super) fn guess_tails_from(cx: &mut Context, name: &str, command: &SimpleCom
             super::shells::run_word(cx, command, name, word);
         }
 
-        inner(cx, name, command, command.argv[at..].to_vec());
+        started(cx, name, command, command.argv[at..].to_vec(), None);
     }
 
     cx.is_guessing = outer;
@@ -202,7 +195,7 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     let cuts = is_test(&["-delete"]) || runs && !executes_readers(argv);
     // Protected files are among those that no name selects.
     let is_named = is_test(&["-name", "-iname", "-path", "-ipath", "-empty"]);
-    let is_here = |word: &Word| word.literal().as_deref() == Some(".");
+    let is_here = |word: &Word| word.is(".");
     if cuts && !is_named && starts.iter().any(is_here) {
         let mut file = Word::default();
         file.push_value(None, true);
@@ -262,10 +255,7 @@ fn executes_readers(argv: &[Word]) -> bool {
 /// `find .. -exec program .. ;`, and what else `find` does with files.
 fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let argv = &command.argv;
-    let is = |at: usize, text: &str| {
-        let word = argv.get(at).and_then(Word::literal);
-        word.is_some_and(|word| word == text)
-    };
+    let is = |at: usize, text: &str| argv.get(at).is_some_and(|word| word.is(text));
     let mut has_tails = false;
     let mut at = 1;
     while at < argv.len() {
@@ -294,7 +284,7 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
             .map(|word| with_unknown(word, "{}", Some("{}")))
             .collect::<Vec<_>>();
         if !words.is_empty() {
-            inner(cx, &format!("{name} {text}"), command, words);
+            started(cx, &format!("{name} {text}"), command, words, None);
         }
 
         at = end + 1;
@@ -312,12 +302,8 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
         "-delete" => {
             cx.note(Reason::Edit("find".to_owned(), text));
             let file = with_unknown(&Word::from_text("./{}"), "{}", Some("{}"));
-            inner(
-                cx,
-                "find -delete",
-                command,
-                vec![Word::from_text("rm"), file],
-            );
+            let argv = vec![Word::from_text("rm"), file];
+            started(cx, "find -delete", command, argv, None);
         }
         "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
             if let Some(file) = command.argv.get(at + 1) {

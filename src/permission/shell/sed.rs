@@ -1,12 +1,12 @@
 //! The effects of a `sed` script.
 
-use crate::permission::programs::Arguments;
-
 use super::context::Context;
+use super::row::Row;
 use super::word::Word;
 
 /// `sed`: scripts of plain commands are harmless; `e`, `w`, `r` and what is not known are not.
-pub(super) fn sed(cx: &mut Context, index: usize, arguments: &Arguments<'_>) {
+pub(super) fn sed(cx: &mut Context, row: &Row<'_>) {
+    let arguments = &row.arguments;
     let mut scripts: Vec<&Word> = arguments.values_of("sed").collect();
     if scripts.is_empty() {
         scripts.extend(arguments.operands.first());
@@ -15,7 +15,7 @@ pub(super) fn sed(cx: &mut Context, index: usize, arguments: &Arguments<'_>) {
     let texts: Option<Vec<String>> = scripts.into_iter().map(Word::literal).collect();
     let is_plain = texts.is_some_and(|texts| is_plain_sed(&texts.join("\n")));
     if !is_plain {
-        cx.inline_code(index, "sed");
+        cx.inline_code(row.index, "sed");
     }
 }
 

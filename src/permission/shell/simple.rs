@@ -88,7 +88,9 @@ impl Parser<'_> {
         }
 
         let at = self.cx.add(command)?;
-        self.here_documents_of(first_document, at);
+        for document in self.heredocs.iter_mut().skip(first_document) {
+            document.command = Some(at);
+        }
         Ok(Some(at))
     }
 
@@ -174,15 +176,7 @@ impl Parser<'_> {
     /// `name=value`, `name+=value`, `name[..]=value`, `name=(..)` at the cursor.
     fn assignment(&mut self) -> Parse<Option<Assignment>> {
         let start = self.pos;
-        let mut name = String::new();
-        while let Some(b) = self
-            .peek()
-            .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
-        {
-            name.push(char::from(b));
-            self.bump()?;
-        }
-
+        let name = self.name()?;
         if !is_name(&name) {
             self.pos = start;
             return Ok(None);

@@ -1,13 +1,15 @@
 //! The files that programs make under names derived from their words.
 
-use crate::permission::programs::{Arguments, Program, has_fixed_end, is_group, known};
+use crate::permission::programs::{Arguments, has_fixed_end, is_group, known};
 
 use super::analysis::{Subcommand, Tree, Use};
 use super::context::Context;
+use super::row::Row;
 use super::word::{Part, Word};
 
 /// Notes files that are written under names that the operands begin or end with.
-pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
+pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
+    let (program, words) = (row.program, &row.arguments.operands);
     if program.takes("prefix") && words.len() < 2 {
         cx.add_path(Use::Target, Word::default().followed_by("x*"));
     }
@@ -99,7 +101,8 @@ fn joined(word: &Word, text: &str) -> Word {
 }
 
 /// Notes the files and folders that are made here under the names of what is elsewhere.
-pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'_>) {
+pub(super) fn named(cx: &mut Context, row: &Row<'_>) {
+    let (program, arguments) = (row.program, &row.arguments);
     let words = &arguments.operands;
     let is_remote = program.takes("remote");
     let is_named = program.takes("named")
@@ -170,7 +173,8 @@ fn local_name(address: &str) -> &str {
 }
 
 /// Notes the targets of a program that copies, moves or links, and the links that it makes.
-pub(super) fn targets(cx: &mut Context, program: &Program, arguments: &Arguments<'_>) {
+pub(super) fn targets(cx: &mut Context, row: &Row<'_>) {
+    let (program, arguments) = (row.program, &row.arguments);
     let here = Word::from_text(".");
     let words = &arguments.operands;
     let is_alone = words.len() == 1;

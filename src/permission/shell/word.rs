@@ -33,6 +33,25 @@ impl Part {
             _ => None,
         }
     }
+
+    /// Returns `true` if it is the result of arithmetic, or another number.
+    pub(crate) fn is_number(&self) -> bool {
+        matches!(self.variable(), Some("#" | "?" | "$" | "!"))
+    }
+
+    /// Returns `true` if it is a variable that holds a folder.
+    pub(crate) fn is_folder(&self) -> bool {
+        let name = self.variable().unwrap_or_default();
+        matches!(name, "HOME" | "PWD" | "OLDPWD" | "TMPDIR")
+    }
+
+    /// Returns the name of the variable, or of another value, that it is.
+    pub(crate) fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Value { name, .. } => name.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// One word of a command, after quotes and escapes are removed.
@@ -67,15 +86,16 @@ impl Word {
 
     /// Returns the word's text, if it is literal.
     pub(crate) fn literal(&self) -> Option<String> {
-        let mut all = String::new();
-        for part in &self.parts {
-            match part {
-                Part::Text { text, .. } => all.push_str(text),
-                Part::Brace(c) => all.push(*c),
-                _ => return None,
-            }
-        }
-        Some(all)
+        let is_known = |part: &Part| matches!(part, Part::Text { .. } | Part::Brace(_));
+        self.parts
+            .iter()
+            .all(is_known)
+            .then(|| self.literal_prefix())
+    }
+
+    /// Returns `true` if the word is exactly `text`.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        self.literal().is_some_and(|literal| literal == text)
     }
 
     /// Returns the literal text before the first part that is not known.
@@ -118,8 +138,7 @@ impl Word {
 
     /// Returns `true` if it is the result of arithmetic, or another number.
     pub(crate) fn is_number(&self) -> bool {
-        let number = |name: &str| matches!(name, "#" | "?" | "$" | "!");
-        matches!(&self.parts[..], [Part::Value { name: Some(name), .. }] if number(name))
+        matches!(&self.parts[..], [part] if part.is_number())
     }
 
     /// Returns `true` if it holds `*`, `?` or `[` that the shell expands to file names.
@@ -230,6 +249,17 @@ impl Word {
         });
     }
 
+    /// Appends another word, the texts of which are quoted then.
+    pub(super) fn push_quoted(&mut self, word: Self) {
+        for part in word.parts {
+            match part {
+                Part::Text { text, .. } => self.push_text(&text, true),
+                Part::Brace(c) => self.push_text(c.encode_utf8(&mut [0; 4]), true),
+                part => self.parts.push(part),
+            }
+        }
+    }
+
     /// Returns the word with `text` after it; `*`, `?`, `[..]`, `{..}` and backslashes in it are
     /// patterns.
     pub(crate) fn followed_by(&self, text: &str) -> Self {
@@ -313,10 +343,10 @@ impl fmt::Display for Word {
                 Part::Glob('[') => f.write_str("[..]")?,
                 Part::Glob(c) | Part::Brace(c) => write!(f, "{c}")?,
                 Part::Home(user) => write!(f, "~{user}")?,
-                Part::Value {
-                    name: Some(name), ..
-                } if !name.starts_with(LISTED) => write!(f, "${name}")?,
-                Part::Value { .. } => f.write_str("$(..)")?,
+                Part::Value { .. } => match part.variable() {
+                    Some(name) if !name.starts_with(LISTED) => write!(f, "${name}")?,
+                    _ => f.write_str("$(..)")?,
+                },
             }
         }
 
