@@ -137,9 +137,10 @@ impl FormWords<'_> {
             }
             rule_own.truncate(open);
         }
-        // What stands behind a wrapper is a command of its own.
-        if wraps(self.name) && !own.is_empty() && !rule_own.is_empty() {
-            return false;
+        if wraps(self.name)
+            && let ([own, ..], [rule_own, ..]) = (&own[..], &rule_own[..])
+        {
+            return self.may_wrap(*own, &rule[*rule_own..]);
         }
         if rule_own.len() > own.len() {
             return !self.has_other_default(rule, &rule_own);
@@ -186,6 +187,24 @@ impl FormWords<'_> {
                 || !is_open && self.lacks(&complete, operand, at, operands.len())
         };
         !options.iter().any(lacks_option) && !operands.iter().enumerate().any(lacks_operand)
+    }
+
+    /// Returns `true` if a rule, from its word of the program behind a wrapper on, may be about the
+    /// command behind the wrapper, which begins at `start`.
+    fn may_wrap(&self, start: usize, rule: &[String]) -> bool {
+        let argv = self.command.argv[start..].to_vec();
+        let name = argv[0].basename().unwrap_or_default().to_lowercase();
+        let command = SimpleCommand {
+            subcommand_words: subcommand_words(&name, &argv),
+            argv,
+            ..self.command.clone()
+        };
+        let words = FormWords {
+            name: &name,
+            command: &command,
+            place: self.place,
+        };
+        rule.len() < 2 || name != last(&rule[0]) || words.may_be_about(rule)
     }
 
     /// Returns `true` if no option of the command may mean the option of a rule.
