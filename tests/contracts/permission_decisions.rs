@@ -61,7 +61,7 @@ fn decisions_are_as_recorded() {
     assert!(
         found == recorded,
         "{} decisions changed (a: allow, q: ask, d: deny), {permissive} to more permissive ones and \
-         {strict} to stricter ones. If that is meant, note it in CHANGELOG.md and run\n  \
+         {strict} to stricter ones. If that is meant, run this, and give the reason in the commit:\n  \
          UPDATE_DECISIONS=1 cargo test --all-features --test contracts permission_decisions\n{}\n",
         changes.len(),
         changes.join("\n")

@@ -6,6 +6,9 @@ use super::context::Parse;
 use super::parser::Parser;
 use super::word::{Part, Word};
 
+/// The maximum number of bytes up to the end of a bracket.
+const LOOK_AHEAD: usize = 256;
+
 impl Parser<'_> {
     /// Returns the word at the cursor, braces not expanded; `None` if there is none.
     pub(super) fn word(&mut self) -> Parse<Option<Word>> {
@@ -61,7 +64,7 @@ impl Parser<'_> {
         Ok(has_word.then_some(word))
     }
 
-    /// `[..]` in a pattern is one character; one that is not closed is not known.
+    /// `[..]` in a pattern is one character; a bracket that nothing closes is text.
     fn bracket(&mut self, word: &mut Word) -> Parse<()> {
         let rest = &self.src[self.pos + 1..];
         let end = rest
@@ -76,15 +79,21 @@ impl Parser<'_> {
                 self.bump_by(end + 2)?;
                 word.parts.push(Part::Glob('['));
             }
-            // The test `[`, or the end of a word.
-            _ if rest.first().is_none_or(|b| b" \t\n".contains(b)) => {
-                self.bump()?;
-                word.push_text("[", false);
-            }
-            // What stands between is not worked out.
             _ => {
+                let open = rest
+                    .iter()
+                    .take(LOOK_AHEAD)
+                    .take_while(|b| !b" \t\n".contains(b))
+                    .collect::<Vec<_>>();
+                let closes = open.iter().any(|b| **b == b']');
+                let unclear = open.len() == LOOK_AHEAD;
                 self.bump()?;
-                word.push_value(None, true);
+                if closes || unclear {
+                    // What stands between is not worked out.
+                    word.push_value(None, true);
+                } else {
+                    word.push_text("[", false);
+                }
             }
         }
 
