@@ -76,7 +76,8 @@ fn loads_wait_for_the_opening_of_a_log_without_a_thread() {
         let store = LogStore::new(log.clone());
         let lease = store.lease("a").await.unwrap();
         store.append(&lease, vec![said("one")]).await.unwrap();
-        drop(lease);
+        // Outside of the runtime, so that the log is closed before it is opened again.
+        std::thread::spawn(move || drop(lease)).join().unwrap();
         drop(store);
 
         let store = LogStore::new(log.on_step(move |step| {
