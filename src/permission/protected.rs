@@ -138,21 +138,25 @@ fn in_workspace(path: &str, context: &PathContext) -> String {
 /// Returns the existing files that a path with wildcards in its last name is expanded to: a shell
 /// makes no others of it. `None` if the path has no wildcards, or if they cannot be looked up.
 fn expansions(path: &PathOf, context: &PathContext, disk: &Disk) -> Option<Vec<PathOf>> {
-    if !context.follows_links {
+    let has_wildcards = |path: &Vec<Segment>| !path.iter().all(is_literal);
+    if !context.follows_links || !path.0.iter().any(has_wildcards) {
         return None;
     }
     let expand = |path: &Vec<Segment>| {
         let (last, folders) = path.split_last()?;
-        let is_expanded = !is_literal(last) && folders.iter().all(is_literal);
+        if !folders.iter().all(is_literal) {
+            return None;
+        }
+        if is_literal(last) {
+            // Where the link leads that a wildcard stands for.
+            return Some(vec![PathOf(vec![path.clone()])]);
+        }
         // A shell may be set to expand to hidden files.
-        is_expanded.then(|| disk.expand(path, true))?
+        let paths = disk.expand(path, true)?.into_iter();
+        let no_context = PathContext::default();
+        let paths = paths.map(|path| PathOf::of_text(&path, &no_context));
+        Some(paths.collect())
     };
     let paths: Option<Vec<_>> = path.0.iter().map(expand).collect();
-    let no_context = PathContext::default();
-    let paths = paths?.concat().into_iter();
-    Some(
-        paths
-            .map(|path| PathOf::of_text(&path, &no_context))
-            .collect(),
-    )
+    Some(paths?.concat())
 }

@@ -399,6 +399,7 @@ fn wildcards_next_to_links_are_expanded() {
     });
     case.workspace.link(".", "here");
     case.workspace.put("docs/a.md", "");
+    case.workspace.link("a.md", "docs/latest.md");
     for command in [
         "cat folder/k*",
         "cat folder/ke?",
@@ -421,7 +422,14 @@ fn wildcards_next_to_links_are_expanded() {
     ] {
         assert_ne!(case.command(command), Behavior::Allow, "{command}");
     }
-    for command in ["cat docs/*", "cat d*/*.md", "rm *.o", "cat here/docs/*"] {
+    for command in [
+        "cat docs/*",
+        "cat d*/*.md",
+        "cat here/docs/*",
+        "rm *.o",
+        "rm docs/*",
+        "mv docs/*.md archive",
+    ] {
         assert_eq!(case.command(command), Behavior::Allow, "{command}");
     }
 }
