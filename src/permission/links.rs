@@ -99,8 +99,8 @@ impl<'a> Links<'a> {
         words.collect()
     }
 
-    /// Returns the targets of the existing files that a word with wildcards is expanded to: a
-    /// wildcard may stand for the name of a link.
+    /// Returns the targets of the existing files that a word with wildcards is expanded to, which
+    /// may be links or lie behind links.
     fn of_expansions(&self, word: &Word) -> Vec<Word> {
         let path = PathOf::of_word(word, self.context, &self.directories);
         let is_expanded = |path: &&Vec<Segment>| {

@@ -148,7 +148,7 @@ fn expansions(path: &PathOf, context: &PathContext, disk: &Disk) -> Option<Vec<P
             return None;
         }
         if is_literal(last) {
-            // Where the link leads that a wildcard stands for.
+            // The target of a link that the wildcards match.
             return Some(vec![PathOf(vec![path.clone()])]);
         }
         // A shell may be set to expand to hidden files.
