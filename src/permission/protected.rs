@@ -78,7 +78,11 @@ impl ProtectedPaths<'_> {
             Some(Segment::Name(name)) => name.first() != Some(&GlobToken::Many),
             _ => false,
         };
-        path.0.iter().any(has_beginning) && self.is_listed(path, &context) && !self.is_memory(path)
+        // One by one: another one may be where a link leads.
+        let is_made = |path: &Vec<Segment>| {
+            has_beginning(path) && self.is_listed(&PathOf(vec![path.clone()]), &context)
+        };
+        path.0.iter().any(is_made) && !self.is_memory(path)
     }
 
     /// Returns `true` if a path that the program protects lies in a folder.

@@ -387,7 +387,8 @@ async fn search_for_old_results_looks_at_a_bounded_number_of_files() {
     });
     let hook = FilesystemHook::new(backend);
     run(one_call(), hook, saying("x".repeat(100_000))).await;
-    assert_eq!(stat_count.load(Ordering::Relaxed), 1_000);
+    // The search may begin with the new result, which then is one of the thousand.
+    assert!((999..=1_000).contains(&stat_count.load(Ordering::Relaxed)));
     assert_eq!(stored(&files).len(), 2_500 - 1_000 + 1);
 }
 
