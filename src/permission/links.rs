@@ -27,6 +27,8 @@ pub(super) struct Links<'a> {
     directories: Vec<Word>,
     /// The target of each path that was looked up.
     targets: HashMap<String, Option<String>>,
+    /// The targets of the files that each word with wildcards is expanded to.
+    expanded_words: HashMap<Word, Vec<Word>>,
 }
 
 impl<'a> Links<'a> {
@@ -36,6 +38,7 @@ impl<'a> Links<'a> {
             disk,
             directories: analysis.used(Use::Directory).cloned().collect(),
             targets: HashMap::new(),
+            expanded_words: HashMap::new(),
         }
     }
 
@@ -101,25 +104,39 @@ impl<'a> Links<'a> {
 
     /// Returns the targets of the existing files that a word with wildcards is expanded to, which
     /// may be links or lie behind links.
-    fn of_expansions(&self, word: &Word) -> Vec<Word> {
+    fn of_expansions(&mut self, word: &Word) -> Vec<Word> {
         let path = PathOf::of_word(word, self.context, &self.directories);
         let is_expanded = |path: &&Vec<Segment>| {
             !path.contains(&Segment::Unknown) && !path.iter().all(is_literal)
         };
+        let paths: Vec<_> = path.0.iter().filter(is_expanded).collect();
+        if paths.is_empty() {
+            return Vec::new();
+        }
+
+        // A word may have several uses.
+        if !self.expanded_words.contains_key(word) {
+            let targets = self.expansion_targets(&paths);
+            let targets = targets.unwrap_or_else(|| vec![Word::unknown()]);
+            self.expanded_words.insert(word.clone(), targets);
+        }
+        self.expanded_words[word].clone()
+    }
+
+    /// Returns the targets of the existing files that paths with wildcards are expanded to. `None`
+    /// if they cannot be known.
+    fn expansion_targets(&self, paths: &[&Vec<Segment>]) -> Option<Vec<Word>> {
         let mut targets = Vec::new();
-        for path in path.0.iter().filter(is_expanded) {
+        for path in paths {
             // A shell may be set to expand to hidden files.
-            let Some(paths) = self.disk.expand(path, true) else {
-                return vec![Word::unknown()];
-            };
-            for path in paths {
+            for path in self.disk.expand(path, true)? {
                 if !self.disk.look() {
-                    return vec![Word::unknown()];
+                    return None;
                 }
                 targets.extend(destination(&path, self.context).map(Word::from_text));
             }
         }
-        targets
+        Some(targets)
     }
 }
 

@@ -78,7 +78,7 @@ impl ProtectedPaths<'_> {
             Some(Segment::Name(name)) => name.first() != Some(&GlobToken::Many),
             _ => false,
         };
-        // One by one: another one may be where a link leads.
+        // Each by itself: one of them may be the target of a link.
         let is_made = |path: &Vec<Segment>| {
             has_beginning(path) && self.is_listed(&PathOf(vec![path.clone()]), &context)
         };

@@ -79,6 +79,14 @@ fn commands_over_a_limit_are_questions() {
     }
 }
 
+#[test]
+fn command_with_an_invisible_character_is_a_question_without_any_rule_to_deny() {
+    let rules = PermissionRules::new().allow("Bash").unwrap();
+    for (command, decision) in [("a \u{202e}b", Behavior::Ask), ("a b", Behavior::Allow)] {
+        assert_eq!(rules.explain_command(command).decision, decision);
+    }
+}
+
 /// Offsets in words are in bytes, and a letter may have several.
 #[test]
 fn options_with_non_ascii_letters_are_read() {

@@ -27,7 +27,7 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
         start,
     } = model(name, argv);
     let globals = globals.map(|(program, arguments)| {
-        options(cx, &Row::new((index, name, command), program, arguments));
+        options(cx, &Row::new(index, name, command, program, arguments));
         program
     });
 
@@ -166,7 +166,7 @@ fn by_row(
     }
     // The options before a subcommand have been examined.
     arguments.texts.extend(1..start);
-    let row = &Row::new((index, name, command), program, arguments);
+    let row = &Row::new(index, name, command, program, arguments);
     let arguments = &row.arguments;
     options(cx, row);
     if arguments.has_mark("about") && arguments.operands.is_empty() {

@@ -34,7 +34,7 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         return true;
     }
 
-    let row = Row::new((index, name, command), program, arguments);
+    let row = Row::new(index, name, command, program, arguments);
     options(cx, &row);
     let arguments = row.arguments;
     let is_unclear = |word: &&Word| word.may_split();

@@ -17,7 +17,9 @@ pub(super) struct Row<'a> {
 
 impl<'a> Row<'a> {
     pub(super) fn new(
-        (index, name, command): (usize, &'a str, &'a SimpleCommand),
+        index: usize,
+        name: &'a str,
+        command: &'a SimpleCommand,
         program: &'static Program,
         arguments: Arguments<'a>,
     ) -> Self {

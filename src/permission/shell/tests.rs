@@ -42,6 +42,13 @@ proptest! {
         let analysis = analyse(&command);
         prop_assert!(analysis.steps <= 1024 * 1024 + 1);
         prop_assert!(analysis.commands.len() <= 8 * 1024);
+        let again = analyse(&command);
+        prop_assert_eq!(analysis.steps, again.steps);
+    }
+
+    #[test]
+    fn any_text_is_analysed_in_bounded_steps(command in ".{0,200}") {
+        prop_assert!(analyse(&command).steps <= 1024 * 1024 + 1);
     }
 }
 
