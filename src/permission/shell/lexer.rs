@@ -85,10 +85,11 @@ impl Parser<'_> {
                     .take(LOOK_AHEAD)
                     .take_while(|b| !b" \t\n".contains(b))
                     .collect::<Vec<_>>();
-                let closes = open.iter().any(|b| **b == b']');
+                // A value may hold the end, and quotes the space at which the search for it stops.
+                let may_close = open.iter().any(|b| b"]$`'\"\\".contains(b));
                 let unclear = open.len() == LOOK_AHEAD;
                 self.bump()?;
-                if closes || unclear {
+                if may_close || unclear {
                     // What stands between is not worked out.
                     word.push_value(None, true);
                 } else {
