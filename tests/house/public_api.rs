@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -52,11 +52,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The crate as rustdoc describes it. It runs in the folder in which `.ci/run` builds the
-/// documentation, where the dependencies are checked already or about to be.
+/// The crate as rustdoc describes it. It runs in the folder of the tests, where `.ci/run` builds the
+/// documentation, too.
 fn document() -> Value {
     let binary = std::env::current_exe().unwrap();
-    let target: PathBuf = binary.ancestors().nth(3).unwrap().join("docs");
+    let target = binary.ancestors().nth(3).unwrap();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args([
@@ -67,7 +67,7 @@ fn document() -> Value {
             "--offline",
         ])
         .arg("--target-dir")
-        .arg(&target)
+        .arg(target)
         .args(["--", "-Zunstable-options", "--output-format=json"])
         .env("RUSTDOC", root().join(".ci/rustdoc"))
         .env_remove("RUSTDOCFLAGS")
