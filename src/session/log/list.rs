@@ -87,7 +87,7 @@ impl<L: Log> LogShared<L> {
             }
             Ok(())
         })?;
-        Ok(descendants(id, children.into_list()))
+        Ok(descendants(id, Vec::new(), children.into_list()))
     }
 
     /// Returns `true` if the session can be read and its last write is older than `age`.

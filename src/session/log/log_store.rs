@@ -370,6 +370,7 @@ impl<L: Log> SessionStore for LogStore<L> {
                 stored_session(&full_scan.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
             let mut forked = cut(&id, stored_session, messages)?;
             let state = &mut forked.state;
+            state.parent = None;
             if state.messages.len() < total {
                 let fold = LogFold::new(&id).capture_at(state.messages.len());
                 let scan = read(fold)?.ok_or_else(|| not_found(&id))?;
