@@ -413,7 +413,7 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let shared = self.0.clone();
         let ids = self
-            .listing(move |cancellation| shared.first_ids(cancellation))
+            .listing(move |cancellation| shared.ids_to_prune(cancellation))
             .await?;
         let mut removed_count = 0;
         let mut first_error = Ok(());
