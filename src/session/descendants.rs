@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use super::info::SessionInfo;
 
-/// Returns the sessions `known`, which belong to subagents of the session `id`, and those of a list
-/// that do, or that belong to subagents of theirs. Each is after its parent, if those in `known`
-/// are.
-pub(crate) fn descendants(id: &str, known: Vec<Arc<str>>, list: Vec<SessionInfo>) -> Vec<Arc<str>> {
+/// Returns `known_ids`, sessions of subagents of the session `id` and of their subagents, and after
+/// them those of a list that are such sessions, too. Each is after its parent, if each of
+/// `known_ids` is.
+pub(crate) fn descendants(
+    id: &str,
+    known_ids: Vec<Arc<str>>,
+    list: Vec<SessionInfo>,
+) -> Vec<Arc<str>> {
     let mut children: HashMap<Arc<str>, Vec<Arc<str>>> = HashMap::new();
     for info in list {
         if let Some(parent) = info.parent {
@@ -17,9 +21,9 @@ pub(crate) fn descendants(id: &str, known: Vec<Arc<str>>, list: Vec<SessionInfo>
     }
 
     // Each id is taken once, so that the loop ends even if sessions name each other.
-    let mut unique_ids: HashSet<Arc<str>> = known.iter().cloned().collect();
+    let mut unique_ids: HashSet<Arc<str>> = known_ids.iter().cloned().collect();
     unique_ids.insert(id.into());
-    let mut ids = known;
+    let mut ids = known_ids;
     let mut index = 0;
     let mut new_ids = children.remove(id).unwrap_or_default();
     loop {

@@ -380,8 +380,8 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Removes the sessions that were last written at least `older_than` ago. Returns their number.
     ///
-    /// A session that a run has leased, or that cannot be read, stays. The durable stores examine at
-    /// most 32 MiB of ids in one call, a random part of them if there are more: further calls
+    /// A session that a run has leased, or that cannot be read, stays. The durable stores examine
+    /// at most 32 MiB of ids in one call, a random part of them if there are more: further calls
     /// examine others.
     ///
     /// # Errors

@@ -18,7 +18,8 @@ const AFTERWARDS: Duration = Duration::from_secs(60);
 const SLICE: Duration = Duration::from_millis(250);
 /// The time for which an attempt waits until a cgroup is empty.
 const REMOVAL: Duration = Duration::from_millis(100);
-/// The first pause between two attempts of a cleanup. Each pause is twice as long as the one before.
+/// The first pause between two attempts of a cleanup. Each pause is twice as long as the previous
+/// one.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The maximum pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
