@@ -14,11 +14,13 @@ use futures::stream::FuturesUnordered;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 const CHANNEL: &str = "webhook";
 /// The time in which a request is answered.
 const LIMIT: Duration = Duration::from_secs(60);
+/// The pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const MAX_HEAD: u64 = 16 * 1024;
 const MAX_BODY: u64 = 64 * 1024;
 
@@ -59,9 +61,7 @@ pub(crate) async fn serve(listener: TcpListener, bus: &InProcessBus) -> Result<(
     let mut requests = FuturesUnordered::new();
     loop {
         tokio::select! {
-            connection = listener.accept() => {
-                requests.push(respond(connection?.0, bus, &open_requests));
-            }
+            stream = accept(&listener) => requests.push(respond(stream, bus, &open_requests)),
             Some(()) = requests.next() => open_requests.remove_ended(),
             delivery = bus.consume_outbound(CHANNEL) => {
                 let Some(delivery) = delivery? else { return Ok(()) };
@@ -74,6 +74,18 @@ pub(crate) async fn serve(listener: TcpListener, bus: &InProcessBus) -> Result<(
                 delivery.ack().await?;
             }
         }
+    }
+}
+
+/// Waits for the next connection. Neither a client that left early nor a lack of file descriptors
+/// ends the channel.
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) => eprintln!("webhook: a connection was not accepted: {error}"),
+        }
+        sleep(ACCEPT_PAUSE).await;
     }
 }
 

@@ -61,8 +61,11 @@ impl Session {
 
     /// Removes the conversation after the sessions of its subagents, for which the store is listed.
     /// Returns `false` if the conversation did not exist; subagents' sessions that it left are
-    /// removed nevertheless. Data stored outside the session is removed by its own functions, such
-    /// as [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
+    /// removed nevertheless. A subagent's session stays if both
+    /// [`SessionStore::list`](crate::SessionStore::list) and
+    /// [`SessionStore::children`](crate::SessionStore::children) omit it. Data stored outside the
+    /// session is removed by its own functions, such as
+    /// [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
     ///
     /// # Errors
     ///

@@ -91,8 +91,8 @@ impl RunningCall {
                 let mut calls = message.tool_calls();
                 calls.any(|call| call.id == self.call.id)
             };
-            let place = state.messages.as_slice().iter().rposition(has_call)?;
-            state.message_info(place).map(|info| info.uuid.to_string())
+            let index = state.messages.as_slice().iter().rposition(has_call)?;
+            state.message_info(index).map(|info| info.uuid.to_string())
         })
     }
 

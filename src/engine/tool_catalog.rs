@@ -71,7 +71,8 @@ impl ToolCatalog {
     /// Sets the tools of the turn to those of the agent, the hooks and the sources.
     pub(super) fn set_turn_tools(&self, config: &Config, cx: &RunContext) {
         let (turn_tools, warnings) = self.turn_tools(config, &self.hook_tools);
-        warnings.into_iter().for_each(|warning| cx.warn(warning));
+        // A source without a version answers before each turn.
+        warnings.iter().for_each(|warning| cx.warn_once(warning));
         cx.set_tools(turn_tools.or_earlier(&cx.tools()));
     }
 

@@ -1,13 +1,18 @@
 //! The sessions of the subagents of a session.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::info::SessionInfo;
 
-/// Returns the sessions of a list that belong to subagents of the session `id`, and to theirs, each
-/// after its parent.
-pub(crate) fn descendants(id: &str, list: Vec<SessionInfo>) -> Vec<Arc<str>> {
+/// Returns `known_ids`, sessions of subagents of the session `id` and of their subagents, and after
+/// them those of a list that are such sessions, too. Each is after its parent, if each of
+/// `known_ids` is.
+pub(crate) fn descendants(
+    id: &str,
+    known_ids: Vec<Arc<str>>,
+    list: Vec<SessionInfo>,
+) -> Vec<Arc<str>> {
     let mut children: HashMap<Arc<str>, Vec<Arc<str>>> = HashMap::new();
     for info in list {
         if let Some(parent) = info.parent {
@@ -15,14 +20,19 @@ pub(crate) fn descendants(id: &str, list: Vec<SessionInfo>) -> Vec<Arc<str>> {
         }
     }
 
-    let mut ids: Vec<Arc<str>> = children.remove(id).unwrap_or_default();
+    // Each id is taken once, so that the loop ends even if sessions name each other.
+    let mut unique_ids: HashSet<Arc<str>> = known_ids.iter().cloned().collect();
+    unique_ids.insert(id.into());
+    let mut ids = known_ids;
     let mut index = 0;
-    while let Some(parent) = ids.get(index) {
-        // Each list is taken once, so that the loop ends even if sessions name each other.
-        let grandchildren = children.remove(parent).unwrap_or_default();
-        ids.extend(grandchildren);
+    let mut new_ids = children.remove(id).unwrap_or_default();
+    loop {
+        new_ids.retain(|child| unique_ids.insert(child.clone()));
+        ids.append(&mut new_ids);
+        let Some(parent) = ids.get(index) else {
+            return ids;
+        };
+        new_ids = children.remove(parent).unwrap_or_default();
         index += 1;
     }
-    ids.retain(|child| **child != *id);
-    ids
 }

@@ -7,10 +7,8 @@ use crate::error::{ErrorKind, Result};
 use super::agent_state::{AgentState, belongs_to_other_user};
 use super::descendants::descendants;
 use super::errors::not_found;
-use super::json::cut;
 use super::record::Record;
 use super::session_store::SessionStore;
-use super::stored::StoredSession;
 
 /// A stored session outside of its runs. With an owner, the session of another user is treated as
 /// missing.
@@ -23,7 +21,8 @@ pub(crate) struct OwnedSession<'a> {
 /// The sessions of subagents that are removed with their parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChildSearch {
-    /// All, which takes a list of the store.
+    /// Those of [`SessionStore::children`] and those of a list of the store, which may have only
+    /// the newest sessions.
     All,
     /// Those of [`SessionStore::children`].
     #[cfg_attr(not(feature = "server"), expect(dead_code))]
@@ -57,32 +56,22 @@ impl OwnedSession<'_> {
     /// Copies the session to a new id. The copy of a subagent's session has no parent: it is a
     /// session of its own, which is in lists and is not removed with the parent.
     pub(crate) async fn fork(&self, new_id: &str) -> Result<()> {
-        match self.without_parent().await? {
-            Some(session) => self.store.create(new_id, session).await,
-            None => self.store.fork(self.id, new_id).await,
-        }
-    }
-
-    /// Copies the first messages of the session to a new id, without a parent.
-    pub(crate) async fn fork_at(&self, new_id: &str, messages: usize) -> Result<()> {
-        match self.without_parent().await? {
-            Some(session) => {
-                let beginning = cut(self.id, session, messages)?;
-                self.store.create(new_id, beginning).await
-            }
-            None => self.store.fork_at(self.id, new_id, messages).await,
-        }
-    }
-
-    /// Returns the session without its parent; `None` if it has none.
-    async fn without_parent(&self) -> Result<Option<StoredSession>> {
         let stored_session = self.store.load(self.id).await?;
         let mut session = stored_session.ok_or_else(|| not_found(self.id))?;
         if belongs_to_other_user(&session.state, self.owner) {
             return Err(not_found(self.id));
         }
-        let parent = session.state.parent.take();
-        Ok(parent.map(|_| session))
+        if session.state.parent.take().is_some() {
+            return self.store.create(new_id, session).await;
+        }
+        drop(session);
+        self.store.fork(self.id, new_id).await
+    }
+
+    /// Copies the first messages of the session to a new id, without a parent.
+    pub(crate) async fn fork_at(&self, new_id: &str, messages: usize) -> Result<()> {
+        self.check_owner().await?;
+        self.store.fork_at(self.id, new_id, messages).await
     }
 
     /// Removes the session after the sessions of its subagents, so that a removal that is dropped
@@ -104,10 +93,11 @@ impl OwnedSession<'_> {
             Err(_) => None,
         };
 
-        let children = match search {
-            ChildSearch::All => descendants(self.id, self.store.list().await?),
-            ChildSearch::ById => self.store.children(self.id).await?,
-        };
+        let mut children = self.store.children(self.id).await?;
+        if search == ChildSearch::All {
+            children = descendants(self.id, children, self.store.list().await?);
+        }
+
         let mut first_error = Ok(());
         for id in children.into_iter().rev() {
             match self.store.delete(&id).await {

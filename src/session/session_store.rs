@@ -192,7 +192,7 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// Returns the same errors as [`list`](SessionStore::list).
     async fn children(&self, id: &str) -> Result<Vec<Arc<str>>> {
-        Ok(descendants(id, self.list().await?))
+        Ok(descendants(id, Vec::new(), self.list().await?))
     }
 
     /// Removes the session. Returns `false` if it did not exist. The sessions of its subagents
@@ -314,7 +314,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// A cut between a call and its results moves after the results. A summary that covers more
     /// messages than are copied, and questions about calls that are not copied, are dropped. In
     /// stores with a log, the copy has the task list and the files as they were at the last copied
-    /// message; in other stores, the current task list and files. The copy has no ids of inputs.
+    /// message; in other stores, the current task list and files. The copy has no ids of inputs and
+    /// no parent: the copy of a subagent's session is a session of its own.
     ///
     /// # Errors
     ///
@@ -322,7 +323,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// if the session has fewer messages.
     async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let session = self.load(from).await?.ok_or_else(|| not_found(from))?;
-        self.create(to, cut(from, session, messages)?).await
+        let mut beginning = cut(from, session, messages)?;
+        beginning.state.parent = None;
+        self.create(to, beginning).await
     }
 
     /// Returns a page of the list of sessions, the most recently written first. Sessions of
@@ -377,8 +380,9 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Removes the sessions that were last written at least `older_than` ago. Returns their number.
     ///
-    /// A session that a run has leased, or that cannot be read, stays. The durable stores look at
-    /// 32 MiB of ids in one call.
+    /// A session that a run has leased, or that cannot be read, stays. The durable stores examine
+    /// at most 32 MiB of ids in one call, a random part of them if there are more: further calls
+    /// examine others.
     ///
     /// # Errors
     ///

@@ -9,6 +9,9 @@
 //! and more. With the latter as an exponent, a calculation does not end, but can be interrupted. An
 //! exponent is therefore bounded by its value and by the denominators that are written in the
 //! expression itself.
+//!
+//! The bounds of a value are floating-point numbers. A lower bound is never infinite and an upper
+//! one is zero only for zero, so that a value too large or too small for them stays between both.
 
 use super::formula::FUNCTIONS;
 
@@ -19,6 +22,9 @@ const MAX_NUMERATOR: f64 = 1_048_576.0;
 /// The number of bits of the numerator and the denominator of a floating-point number, a constant
 /// or a root.
 const INEXACT: f64 = 128.0;
+/// The part of a lower bound that is certain: an expression has too few operations for their
+/// rounding to exceed the rest.
+const CERTAIN: f64 = 1.0 - f64::EPSILON * 1_048_576.0;
 /// The number of bits of a decimal digit.
 const DIGIT: f64 = std::f64::consts::LOG2_10;
 
@@ -71,14 +77,21 @@ impl FractionSize {
 
         let digits = mantissa.replace('.', "");
         let max_bits = digits.len() as f64 * DIGIT;
-        let value = text.parse().unwrap_or(f64::INFINITY);
+        let value: f64 = text.parse().unwrap_or(f64::INFINITY);
+        let is_zero = digits.bytes().all(|digit| digit == b'0');
+        let most = if is_zero {
+            0.0
+        } else {
+            value.max(f64::MIN_POSITIVE)
+        };
+
         Self {
             numerator: bits(digits.parse().unwrap_or(f64::INFINITY)).min(max_bits)
                 + exponent.max(0.0) * DIGIT,
             denominator: (decimals + (-exponent).max(0.0)) * DIGIT,
             written: (decimals - exponent).max(0.0) * DIGIT,
-            least: value,
-            most: value,
+            least: value.min(f64::MAX),
+            most,
             is_signed: false,
         }
     }
@@ -123,7 +136,7 @@ impl FractionSize {
     fn plus(self, other: Self) -> Self {
         let left_bits = self.numerator + other.denominator;
         let right_bits = other.numerator + self.denominator;
-        let apart = (self.least - other.most).max(other.least - self.most);
+        let apart = (self.least * CERTAIN - other.most).max(other.least * CERTAIN - self.most);
         Self {
             numerator: left_bits.max(right_bits) + 1.0,
             denominator: self.denominator + other.denominator,
@@ -135,7 +148,7 @@ impl FractionSize {
     }
 
     fn minus(self, other: Self) -> Self {
-        let is_greater = self.least >= other.most && !self.is_signed;
+        let is_greater = self.least * CERTAIN >= other.most && !self.is_signed;
         Self {
             is_signed: !is_greater || other.is_signed,
             ..self.plus(other)
@@ -147,7 +160,7 @@ impl FractionSize {
             numerator: self.numerator + other.numerator,
             denominator: self.denominator + other.denominator,
             written: self.written + other.written,
-            least: product(self.least, other.least),
+            least: (self.least * other.least).min(f64::MAX),
             most: product(self.most, other.most),
             is_signed: self.is_signed || other.is_signed,
         }
@@ -158,7 +171,7 @@ impl FractionSize {
             numerator: self.denominator,
             denominator: self.numerator,
             written: self.numerator,
-            least: self.most.recip(),
+            least: self.most.recip().min(f64::MAX),
             most: self.smallest().recip(),
             is_signed: self.is_signed,
         }
@@ -229,9 +242,13 @@ fn bits(value: f64) -> f64 {
     value.log2().max(0.0)
 }
 
-/// Returns the product of two bounds, where zero times infinity is zero.
+/// Returns the product of two upper bounds, which is zero only if one of them is.
 fn product(a: f64, b: f64) -> f64 {
-    if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
+    if a == 0.0 || b == 0.0 {
+        0.0
+    } else {
+        (a * b).max(f64::MIN_POSITIVE)
+    }
 }
 
 /// Reads an expression with the precedences of fend.
@@ -288,6 +305,7 @@ impl<'a> Reader<'a> {
                 // A mixed fraction such as 1 2/3, whose value depends on what follows.
                 let factor = self.power()?;
                 FractionSize {
+                    least: 0.0,
                     most: f64::INFINITY,
                     is_signed: true,
                     ..size.plus(factor).times(size.times(factor))

@@ -1,12 +1,14 @@
 //! The sessions of subagents: their user, their parent, lists and deletion.
 
+use std::sync::Arc;
 use std::task::Poll;
 
+use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::subagent::{SubagentDefinition, SubagentRegistry};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    AgentBuilder, ErrorKind, ExitReason, Message, ModelEvent, OnUnanswered, SessionStore,
-    ThreadStore, ToolCall, tools,
+    AgentBuilder, ErrorKind, ExitReason, Message, ModelEvent, OnUnanswered, Result, SessionStore,
+    ThreadStore, ToolCall, async_trait, tools,
 };
 use serde_json::json;
 
@@ -83,6 +85,56 @@ async fn deleted_session_takes_those_of_its_subagents_with_it() {
     let child_id = child_session(&store, "other:sub:scout:call_2").await;
     assert_eq!(ids, ["other", &*child_id]);
     assert!(!agent.session("s").delete().await.unwrap());
+}
+
+/// A store whose list has only the newest session.
+struct NewestListed(ThreadStore);
+
+#[async_trait]
+impl SessionStore for NewestListed {
+    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        self.0.load(id).await
+    }
+
+    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        self.0.append(lease, records).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        let mut list = self.0.list().await?;
+        list.truncate(1);
+        Ok(list)
+    }
+
+    async fn children(&self, id: &str) -> Result<Vec<Arc<str>>> {
+        self.0.children(id).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool> {
+        SessionStore::delete(&self.0, id).await
+    }
+
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        self.0.lease(id).await
+    }
+}
+
+#[tokio::test]
+async fn deleted_session_takes_those_that_a_list_omits_with_it() {
+    let store = ThreadStore::new();
+    let model = ScriptedModel::new()
+        .call("delegate_to_agent", look())
+        .say("done");
+    let scout = ScriptedModel::new()
+        .call("delegate_to_agent", look())
+        .say("Below.")
+        .say("All quiet.");
+    let agent = delegating(model, scout).store(NewestListed(store.clone()));
+    let agent = agent.build().unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    assert_eq!(store.len(), 3);
+    assert!(agent.session("s").delete().await.unwrap());
+    assert!(store.is_empty());
 }
 
 #[tokio::test]

@@ -107,7 +107,8 @@ async fn async_task_is_checked_listed_and_awaited() {
         ("await_async_tasks", json!({})),
         (
             "await_async_tasks",
-            json!({"task_ids": ["ID"], "timeout": 60_000}),
+            // A whole number, as JSON Schema defines it.
+            json!({"task_ids": ["ID"], "timeout": 60_000.0}),
         ),
         ("check_async_task", json!({"task_id": "ID"})),
         ("await_async_tasks", json!({})),

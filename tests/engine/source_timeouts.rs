@@ -97,6 +97,25 @@ async fn hanging_tool_source_keeps_its_earlier_tools() {
 }
 
 #[tokio::test]
+async fn tool_that_hides_one_of_a_source_is_reported_once_in_a_run() {
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "a"}))
+        .call("echo", json!({"text": "b"}))
+        .say("done");
+    // It has no version, so it answers before each turn.
+    let agent = agent(model)
+        .tool(echo())
+        .tool_source(Slow::new("shelf", usize::MAX))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "done");
+    let warnings = warnings(&messages);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("hides"), "{warnings:?}");
+}
+
+#[tokio::test]
 async fn tool_source_whose_version_panics_keeps_its_earlier_tools() {
     let model = ScriptedModel::new().say("done");
     let script = model.clone();

@@ -402,7 +402,8 @@ async fn background_task_returns_at_once_and_its_output_can_be_awaited() {
             1 => call("Task", call_with("run_in_background", json!(true))),
             3 => call("TaskOutput", json!({"task_id": id, "block": false})),
             5 => call("TaskOutput", json!({"task_id": id})),
-            7 => call("TaskOutput", json!({"task_id": id, "timeout": 60000})),
+            // A whole number, as JSON Schema defines it.
+            7 => call("TaskOutput", json!({"task_id": id, "timeout": 60_000.0})),
             // With the message about the end.
             10 => call("TaskOutput", json!({"task_id": "task_1"})),
             12 => call("TaskStop", json!({"task_id": id})),

@@ -189,6 +189,14 @@ async fn too_large_fractions_are_rejected_before_calculation() {
         "2/30000!",
         "3^100000/3^99999 mod 7",
         "(/3)^100000",
+        // Numbers that a float cannot hold, or not exactly.
+        "(1/3)^(1e400/1e394)",
+        "(1/3)^(1e-400 * 1e400 * 10^6)",
+        "(1/3)^(1e400/1e400 * 10^6)",
+        "(1/3)^floor(1e406/1e400)",
+        "(1/3)^floor(10^6 / \
+         (1267650600228229542234191560705 - 1267650600228229542234191560704))",
+        "(1/3)^floor(10^12 / (1000000 1/2))",
     ] {
         let error = value(expression).await.unwrap_err();
         assert!(error.contains("9864 digits"), "{expression}: {error}");
@@ -218,6 +226,8 @@ async fn fractions_of_a_common_size_are_calculated() {
         ("10^400 / 10^398", "100"),
         ("2^100000 mod 7", "2"),
         ("2 sqrt(9) (2^3)", "48"),
+        ("1e400/1e399", "10"),
+        ("10^6 / (1000000 1/2) * 2000001", "2000000"),
     ] {
         assert_eq!(
             quick_value(expression).await.as_deref(),

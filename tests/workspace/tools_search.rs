@@ -135,6 +135,18 @@ async fn grep_applies_all_options() {
             "docs/a.md:1:one\n(truncated: there may be more)",
         ),
         (
+            json!({"pattern": "one", "output_mode": "content", "head_limit": 2}),
+            "docs/a.md:1:one\ndocs/a.md:5:one again\n(truncated: there may be more)",
+        ),
+        (
+            json!({"pattern": "two", "output_mode": "content", "head_limit": 3, "-B": 1}),
+            "docs/a.md-1-one\ndocs/a.md:2:two\n(truncated: there may be more)",
+        ),
+        (
+            json!({"pattern": "one", "output_mode": "content", "head_limit": 4}),
+            "docs/a.md:1:one\ndocs/a.md:5:one again\nkeep.log:1:one\nsrc/lib.rs:1:fn one() {}",
+        ),
+        (
             json!({"pattern": "one", "head_limit": 2}),
             "docs/a.md\nkeep.log\n(truncated: there may be more)",
         ),

@@ -1,7 +1,6 @@
 # A command in a folder: `command ROOT FOLDER MERGED END SHELL`, where SHELL is `bash` if no other
-# shell may run it. The standard input begins with what a
-# shell is to do, up to the line END, and is the lifeline from there on: the line `stop` ends the
-# command gently, the end of the input at once.
+# shell may run it. The standard input begins with the command, up to the line END. After it, the
+# line `stop` ends the command gently, and the end of the input ends it at once.
 
 start "$1"
 make=
@@ -24,7 +23,8 @@ reply ok
 
 exec 3<&0 4>&1 </dev/null
 [ "$3" != merged ] || exec 2>&1
-# The left side leads the command's session; the right side outlives it and keeps the account.
+# The left side leads the command's session; the right side outlives it, ends its processes and
+# returns its exit code.
 {
     # shellcheck disable=SC2016 # for the other shell
     setsid "$shell" -c 'echo "leader $$" >&5; exec 5>&-; eval "$1"' "$shell" "$work" \

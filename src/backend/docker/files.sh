@@ -1,4 +1,4 @@
-# One thing with one path: `files ROOT WHAT PATH ...`.
+# One operation on one path: `files ROOT OPERATION PATH ...`.
 
 regular() {
     if [ -d "./$name" ]; then
@@ -10,24 +10,25 @@ regular() {
     fi
 }
 
-# `wc` may read a file to its end to count it, so it is for files that `stat` knows no size of.
+# Sets `bytes` to the size. `wc` may read a file to its end, so it counts only files for which
+# `stat` has no size.
 size() {
     bytes=$(stat -L -c %s "./$name" 2>/dev/null) || bytes=0
     [ "$bytes" -gt 0 ] 2>/dev/null || bytes=$(wc -c <"./$name") || fail failed
     bytes=$((bytes))
 }
 
-# Takes the standard input, which has `$1` bytes, to a file of its own beside the target.
+# Copies the standard input, `$1` bytes, to a temporary file next to the target.
 receive() {
     if [ -e "./$name" ]; then
         [ -w "./$name" ] || fail denied
     fi
     temporary=./.agentcore-$2.tmp
     trap 'rm -f "$temporary"' EXIT
-    # Also when nobody hears the answer any more.
+    # Also if the caller has closed the pipe.
     trap 'exit 1' HUP INT PIPE TERM
     cat >"$temporary" || fail failed
-    # Whoever sent it may have gone in the middle of it.
+    # The sender may have ended before it had sent all bytes.
     [ "$(($(wc -c <"$temporary")))" -eq "$1" ] || fail cut
 }
 
@@ -55,8 +56,8 @@ entries() {
     done | xargs -0 stat -c %s 2>/dev/null
 }
 
-# Each of the named files after a `+`, and whatever cannot be read after nothing, up to `$1` bytes
-# in all; after each comes a line with `$2`.
+# Prints `+` and the content of each named file, or nothing for one that cannot be read, up to `$1`
+# bytes in all; a line with `$2` follows each.
 many() {
     left=$1
     mark=$2
@@ -77,16 +78,16 @@ many() {
 files() {
     start "$1"
     make=
-    what=$2
-    case "$what" in
+    operation=$2
+    case "$operation" in
     write | append) make=make ;;
     esac
     strip "$3"
-    case "$what" in
+    case "$operation" in
     remove) walk "$relative" ;;
     *) follow "$relative" ;;
     esac
-    case "$what" in
+    case "$operation" in
     read)
         regular
         size

@@ -1,11 +1,11 @@
-# Paths beneath a root. The folder that was entered is the handle to what lies in it: every path
-# used from there on is `./name`.
+# Paths beneath a root. The folder that was entered is the handle to its entries: every path used
+# from there on is `./name`.
 
 LC_ALL=C
 export LC_ALL
 unset CDPATH
 
-# Says how it went, before anything else is said.
+# Prints the outcome, before any other output.
 reply() {
     printf 'agentcore:%s\n' "$*"
 }
@@ -22,14 +22,14 @@ inside() {
     esac
 }
 
-# Goes to the root, `$1`.
+# Enters the root, `$1`.
 start() {
     root=${1%/}
     cd -P "${1}" || fail gone
     base=$PWD
 }
 
-# The path without the root, if it is absolute, in `relative`.
+# Sets `relative` to the path `$1`, without the root if it is absolute.
 strip() {
     case "$1" in
     "$root" | "$root"/*) relative=${1#"$root"} ;;
@@ -39,7 +39,7 @@ strip() {
     esac
 }
 
-# Enters the folder `./$1`, also by a link, as long as it comes to lie beneath the root.
+# Enters the folder `./$1`, also by a link, if it is beneath the root.
 enter() {
     if [ ! -d "./$1" ]; then
         if [ -e "./$1" ]; then
@@ -53,7 +53,7 @@ enter() {
     inside
 }
 
-# Goes to the folder a path lies in. What is left of it is `name`, `.` for the folder itself.
+# Enters the folder of the path `$1`. Sets `name` to the last part, `.` for the folder itself.
 walk() {
     rest=$1
     while :; do
@@ -77,7 +77,7 @@ walk() {
     done
 }
 
-# As `walk`, and a link in its place is followed.
+# Like `walk`, but follows a link at the end of the path.
 follow() {
     walk "$1"
     links=0

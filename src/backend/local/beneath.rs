@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// The way that kernels without `openat2` take holds the same line.
+    /// The steps that replace `openat2` stay beneath the root as well.
     #[test]
     fn opening_in_steps_stays_beneath_the_root() {
         let folder = tempfile::tempdir().expect("a folder");

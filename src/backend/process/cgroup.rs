@@ -62,13 +62,10 @@ impl Cgroup {
 
     fn at(path: PathBuf) -> io::Result<Self> {
         fs::create_dir(&path)?;
+        let lock = File::open(&path).inspect_err(|_| drop(fs::remove_dir(&path)))?;
 
-        // From here on, dropping the cage removes the folder.
-        let cgroup = Self {
-            lock: File::open(&path)?,
-            path,
-        };
-
+        // From here on, dropping the cgroup removes the folder.
+        let cgroup = Self { path, lock };
         flock(&cgroup.lock, FlockOperation::NonBlockingLockExclusive)?;
         if cgroup.path.join("cgroup.kill").exists() {
             return Ok(cgroup);

@@ -17,7 +17,7 @@ use super::super::denied::DeniedPath;
 use super::carve::{carve, real_path};
 use super::policy::{Access, Sandbox};
 
-/// Harmless, and hardly a program does without the first of them.
+/// The devices that each command may use: none stores data, and most programs need the first.
 const DEVICES: [&str; 5] = [
     "/dev/null",
     "/dev/zero",

@@ -152,8 +152,9 @@ impl Grepper {
             self.matches.skipped += 1;
         }
 
-        // Lines before the first NUL byte of a binary file are not reported either.
-        if binary || file.count == 0 {
+        // Lines before the first NUL byte of a binary file are not reported either. A file whose
+        // first match has no room has more matches all the same.
+        if binary || (file.count == 0 && !overflowed) {
             return true;
         }
 
@@ -167,7 +168,8 @@ impl Grepper {
             self.room -= 1;
         }
 
-        if !file.lines.is_empty() || self.mode != GrepMode::Lines {
+        // Context whose match has no room is not reported.
+        if file.count > 0 {
             self.matches.files.push(file);
         }
 

@@ -10,6 +10,7 @@ use crate::util::new_thread::on_new_thread;
 
 use super::clock::system_time;
 use super::fold::LogFold;
+use super::id_sample::IdSample;
 use super::line::MAX_LINE;
 use super::log::{Log, LogTail};
 use super::newest::{MAX_BYTES, MAX_COUNT, Newest};
@@ -20,8 +21,6 @@ use super::whole_reads::LogEnd;
 
 /// The maximum size of the ids that one call of `prune` examines, in bytes.
 const MAX_ID_BYTES: usize = 32 * 1024 * 1024;
-/// The bytes that the allocation of an id takes in addition.
-const ID_OVERHEAD: usize = 32;
 
 /// The number of bytes of a log's end that are read first to list it.
 pub(super) const TAIL: u64 = 16 * 1024;
@@ -51,26 +50,16 @@ impl<L: Log> LogShared<L> {
         Ok(newest.into_list())
     }
 
-    /// Returns the ids of the sessions that one call of `prune` examines. The others remain for the
-    /// next call.
-    pub(super) fn first_ids(&self, cancellation: &Cancellation) -> Result<Vec<Arc<str>>> {
-        let mut ids = Vec::new();
-        let mut bytes = 0_usize;
-        let outcome = self.log.for_each_page(&mut |page| {
+    /// Returns the ids of the sessions that one call of `prune` examines: all, or a random part of
+    /// many, so that later calls examine others.
+    pub(super) fn ids_to_prune(&self, cancellation: &Cancellation) -> Result<Vec<Arc<str>>> {
+        let mut sample = IdSample::new(MAX_ID_BYTES);
+        self.log.for_each_page(&mut |page| {
             check_not_cancelled(cancellation)?;
-            for id in page {
-                bytes = bytes.saturating_add(id.len() + ID_OVERHEAD);
-                if bytes > MAX_ID_BYTES {
-                    return Err(Error::new(ErrorKind::Cancelled, "enough ids for one call"));
-                }
-                ids.push(id);
-            }
+            page.into_iter().for_each(|id| sample.add(id));
             Ok(())
-        });
-        if bytes <= MAX_ID_BYTES {
-            outcome?;
-        }
-        Ok(ids)
+        })?;
+        Ok(sample.into_ids())
     }
 
     /// Returns the sessions of the subagents of a session, and of theirs, each after its parent.
@@ -87,7 +76,7 @@ impl<L: Log> LogShared<L> {
             }
             Ok(())
         })?;
-        Ok(descendants(id, children.into_list()))
+        Ok(descendants(id, Vec::new(), children.into_list()))
     }
 
     /// Returns `true` if the session can be read and its last write is older than `age`.

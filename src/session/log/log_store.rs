@@ -370,6 +370,7 @@ impl<L: Log> SessionStore for LogStore<L> {
                 stored_session(&full_scan.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
             let mut forked = cut(&id, stored_session, messages)?;
             let state = &mut forked.state;
+            state.parent = None;
             if state.messages.len() < total {
                 let fold = LogFold::new(&id).capture_at(state.messages.len());
                 let scan = read(fold)?.ok_or_else(|| not_found(&id))?;
@@ -412,7 +413,7 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let shared = self.0.clone();
         let ids = self
-            .listing(move |cancellation| shared.first_ids(cancellation))
+            .listing(move |cancellation| shared.ids_to_prune(cancellation))
             .await?;
         let mut removed_count = 0;
         let mut first_error = Ok(());

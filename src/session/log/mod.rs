@@ -38,6 +38,7 @@ mod fold;
 mod group;
 #[cfg(test)]
 mod group_tests;
+mod id_sample;
 mod line;
 mod line_writer;
 mod list;

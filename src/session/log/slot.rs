@@ -19,7 +19,7 @@ use super::shared::LogShared;
 pub(super) struct OpenSlot<L: Log> {
     log: Mutex<Option<OpenLog<L>>>,
     /// Locked before `log` by a load, so that a load never finds `log` locked by another load.
-    load_turn: Mutex<()>,
+    load_lock: Mutex<()>,
     /// Notified when `log` was unlocked by anything but a load.
     unlocked: Notify,
 }
@@ -43,7 +43,7 @@ impl<L: Log> Default for OpenSlot<L> {
     fn default() -> Self {
         Self {
             log: Mutex::default(),
-            load_turn: Mutex::default(),
+            load_lock: Mutex::default(),
             unlocked: Notify::new(),
         }
     }
@@ -66,7 +66,7 @@ impl<L: Log> OpenSlot<L> {
     /// Returns what `read` makes of the log, which waits for other loads only; `None` while the
     /// slot is locked for anything else.
     pub(super) fn try_read<T>(&self, read: impl FnOnce(Option<&OpenLog<L>>) -> T) -> Option<T> {
-        let _turn = lock(&self.load_turn);
+        let _load_lock = lock(&self.load_lock);
         let log = match self.log.try_lock() {
             Ok(log) => log,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

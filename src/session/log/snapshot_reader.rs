@@ -134,7 +134,7 @@ impl Reader {
         })
     }
 
-    /// Reads the maps. The metadata of answers is read after the messages, because it is assigned
+    /// Reads the maps. The metadata of responses is read after the messages, because it is assigned
     /// to them by position.
     fn read_maps(&mut self, fields: &Fields<'_>) -> serde_json::Result<()> {
         for_each_entry(fields.infos, |name, json| {

@@ -10,9 +10,9 @@ use super::list::TAIL;
 use super::log::LogTail;
 use super::summary::LogSummary;
 
-/// The maximum number of logs that are remembered, and the maximum size of what is remembered of
-/// them in bytes. Beyond either, all are forgotten.
+/// The maximum number of logs that are remembered. Beyond it, all are forgotten.
 const MAX_LOGS: usize = 1_000;
+/// The maximum size of what is remembered of logs, in bytes. Beyond it, all is forgotten.
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// The description of a session and the time of its last write, as a list shows them.
@@ -77,6 +77,9 @@ impl WholeReads {
             Err(_) => return,
         };
         let mut outcomes = lock(&self.0);
+        if let Some((_, old_outcome)) = outcomes.by_id.remove(id) {
+            outcomes.bytes -= id.len() + old_outcome.bytes();
+        }
         outcomes.bytes = outcomes.bytes.saturating_add(id.len() + outcome.bytes());
         if outcomes.by_id.len() >= MAX_LOGS || outcomes.bytes > MAX_BYTES {
             outcomes.by_id.clear();
@@ -138,6 +141,13 @@ mod tests {
             reads.add(id, end, &failure);
         }
         assert!(lock(&reads.0).bytes <= MAX_BYTES);
+
+        // An outcome that replaces another of its log counts once.
+        reads.add("e", end, &Ok(None));
+        for _ in 0..3 {
+            reads.add("c", end, &failure);
+        }
+        assert_eq!(lock(&reads.0).by_id.len(), 2);
         let error = reads.outcome("c", &tail).unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         let failure = Err(Error::new(ErrorKind::Timeout, "later"));

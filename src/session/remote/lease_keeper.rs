@@ -188,7 +188,7 @@ impl<S: Server> Worker<S> {
                     if released.is_err() {
                         tracing::debug!(
                             session = %lease.id,
-                            "a lease was not given back and will expire"
+                            "a lease was not released and will expire"
                         );
                     }
                 }

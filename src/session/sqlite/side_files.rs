@@ -19,11 +19,11 @@ const SIDE_FILES: [(&str, u64); 3] = [
 ];
 const JOURNAL: &str = "-journal";
 
-/// The last bytes of a journal that names another one, which is over the journals of several
-/// databases. SQLite reads all of that into memory at once.
+/// The last bytes of a journal that names a super-journal, a list of the journals of several
+/// databases. SQLite reads a super-journal into memory at once.
 const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
-/// The least bytes of a journal that names another.
-const LEAST_NAMING: u64 = 16;
+/// The minimum size of a journal that names a super-journal, in bytes.
+const MIN_NAMING_LEN: u64 = 16;
 
 /// Checks the files that SQLite reads with the database at `path`. None is modified.
 ///
@@ -44,7 +44,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
             let problem = format!("has {len} bytes, of which {max} are read at most");
             return Err(refused(&side_path, &problem));
         }
-        if suffix == JOURNAL && len >= LEAST_NAMING {
+        if suffix == JOURNAL && len >= MIN_NAMING_LEN {
             let end = end(&side_path).map_err(|error| file_error("read", &side_path, error))?;
             if end == MAGIC {
                 let problem = "names another journal, which no session database has";

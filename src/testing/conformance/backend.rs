@@ -363,6 +363,13 @@ mod search {
             .collect();
         let expected = vec![("a/b/deep.rs", 1, "// one"), ("lib.rs", 1, "fn one() {}")];
         same("lines", &lines, &expected)?;
+        // The first file has as many matches as there may be.
+        let limited_matches = backend.grep(GrepQuery::new("one").with_limit(1)).await?;
+        same(
+            "truncated lines",
+            &(limited_matches.files.len(), limited_matches.truncated),
+            &(1, true),
+        )?;
         let mut query = GrepQuery::new("^one|^two").with_mode(GrepMode::Count);
         query.ignore_case = true;
         let count_output = backend.grep(query).await?;

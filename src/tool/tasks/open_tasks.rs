@@ -1,4 +1,4 @@
-//! The tasks of child runs whose ends are to come.
+//! The open tasks of child runs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

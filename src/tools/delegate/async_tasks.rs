@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, TaskHandle, TaskOutcome, ToolContext};
+use crate::usage::maybe_count;
 
 use super::super::task::{DEFAULT_TIMEOUT, MAX_TIMEOUT, find_task};
 use super::task_line::task_line;
@@ -94,6 +95,7 @@ fn list() -> FuncTool {
 #[derive(Deserialize)]
 struct Wait {
     task_ids: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "maybe_count")]
     timeout: Option<u64>,
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, TaskHandle, TaskOutcome, ToolContext};
+use crate::usage::maybe_count;
 use crate::util::text::quoted;
 
 /// The maximum wait, in milliseconds.
@@ -19,16 +20,12 @@ struct Arguments {
     task_id: String,
     #[serde(default = "default_block")]
     block: bool,
-    #[serde(default = "default_timeout")]
-    timeout: u64,
+    #[serde(default, deserialize_with = "maybe_count")]
+    timeout: Option<u64>,
 }
 
 fn default_block() -> bool {
     true
-}
-
-fn default_timeout() -> u64 {
-    DEFAULT_TIMEOUT
 }
 
 pub(super) fn task_output() -> FuncTool {
@@ -53,7 +50,8 @@ pub(super) fn task_output() -> FuncTool {
 async fn output(cx: ToolContext, args: Value) -> Result<String, BoxError> {
     let arguments: Arguments = serde_json::from_value(args)?;
     let task = find_task(&cx, &arguments.task_id)?;
-    let limit = Duration::from_millis(arguments.timeout.min(MAX_TIMEOUT));
+    let timeout = arguments.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let limit = Duration::from_millis(timeout.min(MAX_TIMEOUT));
     let outcome = if arguments.block {
         task.wait(limit).await
     } else {

@@ -57,8 +57,8 @@ pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
 
     let bounds = Arc::new(RenderBounds::new(stop));
     let plain_bounds = bounds.clone();
-    let indented = bounds.clone();
-    let table = bounds.clone();
+    let indent_bounds = bounds.clone();
+    let table_bounds = bounds.clone();
     let converter = HtmlToMarkdown::builder()
         .options(options)
         .add_handler(
@@ -69,11 +69,15 @@ pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
         )
         .add_handler(
             INDENTED.to_vec(),
-            move |handlers: &dyn Handlers, element: Element<'_>| indented.indent(handlers, element),
+            move |handlers: &dyn Handlers, element: Element<'_>| {
+                indent_bounds.indent(handlers, element)
+            },
         )
         .add_handler(
             vec!["table"],
-            move |handlers: &dyn Handlers, element: Element<'_>| table.table(handlers, element),
+            move |handlers: &dyn Handlers, element: Element<'_>| {
+                table_bounds.table(handlers, element)
+            },
         )
         .skip_tags(SKIPPED.to_vec())
         .build();

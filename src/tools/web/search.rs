@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
+use crate::usage::maybe_count;
 use crate::util::text;
 
 /// The number of sources that are requested unless the call sets another.
@@ -157,8 +158,8 @@ fn search_tool(name: &str, count: &str, provider: impl SearchProvider) -> FuncTo
 #[derive(Deserialize)]
 struct Input {
     query: String,
-    #[serde(default, alias = "count")]
-    max_results: Option<usize>,
+    #[serde(default, deserialize_with = "maybe_count", alias = "count")]
+    max_results: Option<u64>,
 }
 
 async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutput, BoxError> {
@@ -173,9 +174,10 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
         return Err(ToolError::new(text).into());
     }
 
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let limit = input
         .max_results
-        .unwrap_or(DEFAULT_SOURCES)
+        .map_or(DEFAULT_SOURCES, count)
         .clamp(1, MAX_SOURCES);
     let mut results = provider.search(query, limit).await.map_err(shorten)?;
     results.sources.truncate(MAX_SOURCES);

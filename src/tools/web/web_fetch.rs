@@ -13,6 +13,7 @@ use crate::error::BoxError;
 use crate::net::{AddressPolicy, Resolver, SystemResolver};
 use crate::tool::{Access, SideEffect, Tool, ToolContext, ToolError, ToolOutput};
 use crate::tools::compute::on_own_thread;
+use crate::usage::maybe_count;
 use crate::util::secret::{Cut, redact_cut, redact_text};
 use crate::util::{Cancellation, text};
 
@@ -177,10 +178,15 @@ impl Default for WebFetch {
 #[derive(Deserialize)]
 struct Input {
     url: String,
-    #[serde(default, alias = "start_index")]
-    offset: Option<usize>,
-    #[serde(default, alias = "maxChars", alias = "max_length")]
-    max_chars: Option<usize>,
+    #[serde(default, deserialize_with = "maybe_count", alias = "start_index")]
+    offset: Option<u64>,
+    #[serde(
+        default,
+        deserialize_with = "maybe_count",
+        alias = "maxChars",
+        alias = "max_length"
+    )]
+    max_chars: Option<u64>,
     #[serde(default)]
     raw: Option<bool>,
 }
@@ -262,8 +268,9 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
         return Err(format!("{url} returned {status}: {quote}"));
     }
 
-    let offset = input.offset.unwrap_or(0);
-    let max_chars = input.max_chars.unwrap_or(MAX_CHARS).clamp(1, MAX_CHARS);
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let offset = input.offset.map_or(0, count);
+    let max_chars = input.max_chars.map_or(MAX_CHARS, count).clamp(1, MAX_CHARS);
     let (prefix, _) = text::head(&page_text.text, offset);
     let (part, remaining) = text::head(&page_text.text[prefix.len()..], max_chars);
     let mut out = String::new();

@@ -1,20 +1,25 @@
 //! Answers to questions that are delivered twice.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agentcore::gateway::{
     Delivery, Gateway, InProcessBus, InboundMessage, MessageBus, OutboundMessage, Receipt,
 };
-use agentcore::testing::ScriptedModel;
+use agentcore::session::Record;
+use agentcore::testing::{ScriptedModel, Step};
 use agentcore::tool::{GateRequest, PermissionGate};
-use agentcore::{AgentBuilder, FuncTool, Result, ThreadStore, ToolDecision, async_trait};
+use agentcore::{
+    AgentBuilder, Error, ErrorKind, FuncTool, Result, SessionStore, ThreadStore, ToolDecision,
+    async_trait,
+};
 use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use super::{read, read_none, read_text, run_with, write};
+use crate::kit::spied_store::{Spied, Spy};
 
 struct AskToDeploy;
 
@@ -79,6 +84,47 @@ async fn answer_that_another_process_gets_again_is_no_input() {
     .await;
     assert_eq!(count.load(Ordering::Relaxed), 1);
     model.verify().unwrap();
+}
+
+/// Refuses the first start of a call.
+#[derive(Default)]
+struct RefusesStart(AtomicBool);
+
+#[async_trait]
+impl Spy for RefusesStart {
+    async fn append(&self, records: &[Record]) -> Result<()> {
+        let mut records = records.iter();
+        let has_start = records.any(|record| matches!(record, Record::ToolStarted { .. }));
+        if has_start && !self.0.swap(true, Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Io, "disk full"));
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_whose_first_write_fails_is_stored_with_the_next() {
+    let (store, count) = (ThreadStore::new(), Arc::default());
+    let model = ScriptedModel::new()
+        .call("deploy", json!({}))
+        .step(Step::text("Done.").delayed(Duration::from_secs(60)));
+    let spied = Spied(store.clone(), RefusesStart::default());
+    let (gateway, bus) = gateway_with(agent(model, &store, &count).store(spied));
+    run_with(&gateway, async {
+        write(&bus, "m1", "Deploy").await;
+        read(&bus).await;
+        write(&bus, "m2", "yes").await;
+
+        // The call has failed, and the model has not answered yet.
+        sleep(Duration::from_secs(30)).await;
+        let stored = store.load("tg:1").await.unwrap().unwrap();
+        assert_eq!(stored.state.messages.len(), 3);
+        let ids = stored.input_ids;
+        assert!(ids.iter().any(|id| id.contains("m2")), "{ids:?}");
+        assert_eq!(read_text(&bus).await, "Done.");
+    })
+    .await;
+    assert_eq!(count.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]

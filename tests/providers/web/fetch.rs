@@ -245,14 +245,18 @@ async fn long_text_is_returned_in_parts() {
     }
 
     assert_eq!(read, whole);
-    let args = json!({"url": url, "offset": 3, "max_chars": 4});
-    let found = call(&tool, args).await.unwrap();
-    let note = "defg\n\n... (119993 more characters; continue with offset 7)";
-    assert!(
-        found.content.text().ends_with(note),
-        "{}",
-        found.content.text()
-    );
+    for args in [
+        json!({"url": url, "offset": 3, "max_chars": 4}),
+        json!({"url": url, "offset": 3.0, "max_chars": 4.0}),
+    ] {
+        let found = call(&tool, args).await.unwrap();
+        let note = "defg\n\n... (119993 more characters; continue with offset 7)";
+        assert!(
+            found.content.text().ends_with(note),
+            "{}",
+            found.content.text()
+        );
+    }
     let beyond = call(&tool, json!({"url": url, "offset": 900_000}))
         .await
         .unwrap();

@@ -273,8 +273,10 @@ async fn web_search_is_the_same_tool_with_the_argument_count() {
     let schema = agentcore::Tool::parameters(&tool);
     assert_eq!(agentcore::Tool::name(&tool), "web_search");
     assert_eq!(schema["properties"]["count"]["maximum"], 20);
-    let output = call(&tool, json!({"query": "x", "count": 3}))
-        .await
-        .unwrap();
-    assert_eq!(output.content.text(), "Answer: 3 times x\n\nNo sources.");
+    for count in [json!(3), json!(3.0)] {
+        let output = call(&tool, json!({"query": "x", "count": count}))
+            .await
+            .unwrap();
+        assert_eq!(output.content.text(), "Answer: 3 times x\n\nNo sources.");
+    }
 }

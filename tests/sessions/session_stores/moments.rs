@@ -15,6 +15,7 @@ use crate::kit::{agent, any_object};
 for_each_place!(
     fork_has_todos_and_files_as_of_its_last_message,
     fork_of_a_run_has_the_todo_list_as_of_its_last_message,
+    fork_of_a_subagents_session_has_the_todo_list_as_of_its_last_message,
     todo_list_survives_a_dropped_run,
 );
 
@@ -127,6 +128,36 @@ async fn fork_of_a_run_has_the_todo_list_as_of_its_last_message<P: Place>() {
         "", "", "first", "first", "first", "first", "second", "second", "third", "third", "third",
     ];
     assert_eq!(tasks, expected);
+}
+
+async fn fork_of_a_subagents_session_has_the_todo_list_as_of_its_last_message<P: Place>() {
+    let held = Held::<P>::new();
+    let list = |title: &str| Record::Todos {
+        todos: todos(title),
+    };
+    let about = Record::About {
+        user_id: None,
+        title: None,
+        cwd: None,
+        parent: Some("parent".into()),
+    };
+
+    let lease = held.store.lease("a").await.unwrap();
+    for records in [
+        vec![about, said("one"), list("first")],
+        vec![said("two"), list("second")],
+    ] {
+        held.store.append(&lease, records).await.unwrap();
+    }
+    drop(lease);
+
+    let agent = agent(ScriptedModel::new())
+        .store(held.store.clone())
+        .build()
+        .unwrap();
+    drop(agent.session("a").fork_at("b", 1).await.unwrap());
+    let state = held.store.load("b").await.unwrap().unwrap().state;
+    assert_eq!((state.parent, state.todos), (None, todos("first")));
 }
 
 async fn todo_list_survives_a_dropped_run<P: Place>() {

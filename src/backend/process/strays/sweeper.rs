@@ -14,13 +14,14 @@ use super::sweep::{ScanMode, Sweep};
 const IN_CALL: Duration = Duration::from_secs(2);
 /// The time for which strays are searched after the call.
 const AFTERWARDS: Duration = Duration::from_secs(60);
-/// The maximum time of one turn, in which the other cleanups of the thread wait.
-const TURN: Duration = Duration::from_millis(250);
-/// The time for which a turn waits until a cgroup is empty.
+/// The maximum time of one attempt, in which the other cleanups of the thread wait.
+const SLICE: Duration = Duration::from_millis(250);
+/// The time for which an attempt waits until a cgroup is empty.
 const REMOVAL: Duration = Duration::from_millis(100);
-/// The first pause between two turns of a cleanup. Each pause is twice as long as the one before.
+/// The first pause between two attempts of a cleanup. Each pause is twice as long as the previous
+/// one.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The maximum pause between two turns.
+/// The maximum pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// The thread that continues the cleanups of one backend. It exists only while there are any.
@@ -43,9 +44,9 @@ struct QueuedCleanup {
     cleanup: Cleanup,
     /// The time after which the cleanup is abandoned.
     deadline: Instant,
-    /// The time of the next turn.
-    next_turn: Instant,
-    /// The pause after the next turn.
+    /// The time of the next attempt.
+    next_attempt: Instant,
+    /// The pause after the next attempt.
     pause: Duration,
 }
 
@@ -131,9 +132,7 @@ impl Strays {
             );
         }
     }
-}
 
-impl Strays {
     /// Returns the search if there is no cgroup, which would identify the processes.
     fn sweep_without_cgroup(&mut self) -> Option<&mut Sweep> {
         let cleanup = self.cleanup.as_mut()?;
@@ -164,7 +163,7 @@ impl Sweeper {
         queue.cleanups.push_back(QueuedCleanup {
             cleanup,
             deadline: now + AFTERWARDS,
-            next_turn: now,
+            next_attempt: now,
             pause: PAUSE,
         });
 
@@ -182,10 +181,10 @@ impl Sweeper {
         }
     }
 
-    /// Runs the cleanups in turns until none is left.
+    /// Runs the cleanups, one attempt after the other, until none is left.
     fn run_cleanups(&self) {
         while let Some(mut queued) = self.next() {
-            if queued.cleanup.run(Instant::now() + TURN) {
+            if queued.cleanup.run(Instant::now() + SLICE) {
                 continue;
             }
 
@@ -195,7 +194,7 @@ impl Sweeper {
                 continue;
             }
 
-            queued.next_turn = now + queued.pause;
+            queued.next_attempt = now + queued.pause;
             queued.pause = (queued.pause * 2).min(MAX_PAUSE);
             lock(&self.queue).cleanups.push_back(queued);
         }
@@ -205,8 +204,8 @@ impl Sweeper {
     fn next(&self) -> Option<QueuedCleanup> {
         let mut queue = lock(&self.queue);
         loop {
-            let turns = queue.cleanups.iter().map(|queued| queued.next_turn);
-            let Some(earliest_time) = turns.min() else {
+            let attempt_times = queue.cleanups.iter().map(|queued| queued.next_attempt);
+            let Some(earliest_time) = attempt_times.min() else {
                 queue.is_running = false;
                 return None;
             };
@@ -214,7 +213,7 @@ impl Sweeper {
             let now = Instant::now();
             if earliest_time <= now {
                 let mut cleanups = queue.cleanups.iter();
-                let index = cleanups.position(|queued| queued.next_turn <= now)?;
+                let index = cleanups.position(|queued| queued.next_attempt <= now)?;
                 return queue.cleanups.remove(index);
             }
 

@@ -77,6 +77,7 @@ pub(super) async fn forking_at(store: &impl SessionStore) -> Result<()> {
         }
 
         expected.inputs = Inputs::default();
+        expected.parent = None;
         let copy = load(store, &id).await?;
         same_state(&id, &copy.state, &expected)?;
         same(&id, &copy.started.len(), &0)?;
