@@ -258,6 +258,52 @@ fn progress_that_looks_like_a_start_starts_a_tool_once() {
 }
 
 #[test]
+fn progress_with_a_state_of_its_own_neither_starts_nor_ends_a_call() {
+    let mut events = StreamEvents::new();
+    let started = tool(json!({"state": "started", "args": {}}));
+    assert_eq!(events.push(&started).len(), 1);
+    for data in [
+        json!({"state": "done"}),
+        json!({"state": "started"}),
+        json!({"state": "done", "output": "half"}),
+        json!({"state": "waiting"}),
+        json!({"state": "waiting", "for": "a lock"}),
+    ] {
+        assert!(events.push(&tool(data.clone())).is_empty(), "{data}");
+    }
+    let ended = tool(json!({"state": "done", "is_error": false, "output": "whole"}));
+    let ends = events.push(&ended);
+    assert_eq!(ends[0].data, Some(json!({"output": "whole"})));
+    let pushed = events.push(&end(ResultSubtype::Success).into());
+    assert_eq!(pushed[0].event, StreamEvent::DONE);
+}
+
+#[test]
+fn pending_call_has_an_end_that_is_no_error() {
+    let mut deferred = end(ResultSubtype::Success);
+    deferred.terminal_reason = Some("tool_deferred".into());
+    let last_data = |data: Value, result: ResultMessage| {
+        let told = events([
+            tool(json!({"state": "started", "args": {}})),
+            tool(data),
+            result.into(),
+        ]);
+        assert_eq!(told[1]["event"], "on_tool_end");
+        assert_eq!(told[2]["event"], "done");
+        told[1]["data"].clone()
+    };
+
+    let waiting = json!({"state": "waiting"});
+    let error = json!({"output": null, "is_error": true});
+    assert_eq!(
+        last_data(waiting.clone(), deferred.clone()),
+        json!({"output": null, "waiting": true})
+    );
+    assert_eq!(last_data(json!({"percent": 50}), deferred), error);
+    assert_eq!(last_data(waiting, end(ResultSubtype::Success)), error);
+}
+
+#[test]
 fn model_with_a_provider_has_one_name_in_all_its_events() {
     let tools: [&str; 0] = [];
     let init = Init::new("anthropic:claude-sonnet-5", "/w", tools);
