@@ -62,6 +62,9 @@ impl StreamEvent {
     pub const SUBAGENT_START: &'static str = "on_subagent_start";
     /// A subagent wrote: `{"delta": text}`.
     pub const SUBAGENT_STREAM: &'static str = "on_subagent_stream";
+    /// A subagent's model starts over: `{"attempt": n, "superseded": m}`. The last `m` characters
+    /// that the subagent wrote are superseded.
+    pub const SUBAGENT_RESTART: &'static str = "on_subagent_restart";
     /// A subagent ended: `{"task_id": .., "status": .., "summary": ..}`.
     pub const SUBAGENT_END: &'static str = "on_subagent_end";
     /// The task list or files changed: `{"todos": [..], "files": [path]}`, each if it changed.
