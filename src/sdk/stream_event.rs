@@ -37,7 +37,8 @@ pub struct StreamEvent {
     /// The payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// The id of the thread. On [`DONE`](Self::DONE).
+    /// The id of the thread. On [`DONE`](Self::DONE), and on the first event of a stream of the
+    /// server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<Arc<str>>,
 }
@@ -201,7 +202,7 @@ impl StreamEvents {
                     self.text(text, &mut out);
                 }
             }
-            SdkMessage::Assistant(event) => self.answer(event, &mut out),
+            SdkMessage::Assistant(event) => self.response(event, &mut out),
             SdkMessage::ToolProgress(progress) => self.tool(progress, &mut out),
             SdkMessage::Result(result) => self.result(result, &mut out),
             SdkMessage::User(_) | SdkMessage::PermissionRequest(_) | SdkMessage::Unknown(_) => {}
@@ -230,7 +231,7 @@ impl StreamEvents {
         }
     }
 
-    fn answer(&mut self, event: &AssistantEvent, out: &mut Vec<StreamEvent>) {
+    fn response(&mut self, event: &AssistantEvent, out: &mut Vec<StreamEvent>) {
         self.open(out);
         let text = event.text();
         if !self.has_text && !text.is_empty() {
@@ -240,14 +241,14 @@ impl StreamEvents {
         self.rename_model(&event.message.model);
     }
 
-    /// Takes the name of the model that has answered for the next response, unless it is the short
-    /// form of the name so far.
-    fn rename_model(&mut self, answered_by: &Arc<str>) {
+    /// Takes the name of the model of a response for the next one, unless it is the short form of
+    /// the name so far.
+    fn rename_model(&mut self, response_model: &Arc<str>) {
         let name = self.model.as_deref().unwrap_or_default();
         let short_name = name.split_once(':').map_or(name, |(_, name)| name);
-        let is_same = !short_name.is_empty() && answered_by.starts_with(short_name);
-        if !answered_by.is_empty() && !is_same {
-            self.model = Some(answered_by.clone());
+        let is_same = !short_name.is_empty() && response_model.starts_with(short_name);
+        if !response_model.is_empty() && !is_same {
+            self.model = Some(response_model.clone());
         }
     }
 
