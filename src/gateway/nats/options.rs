@@ -118,7 +118,7 @@ impl NatsOptions {
         }
         if self.max_bytes == 0 {
             // The server would take it for no limit.
-            let text = "the max_bytes of a NATS bus cannot be 0; use the bytes of a direction";
+            let text = "the max_bytes of a NATS bus cannot be 0; use at least 1";
             return Err(invalid(text.to_owned()));
         }
         if !(1..=5).contains(&self.replicas) {
