@@ -24,10 +24,12 @@ fn show_progress(out: &mut impl Write, progress: &ToolProgress) -> io::Result<()
     let Some(data) = &progress.data else {
         return Ok(());
     };
-    match data["state"].as_str() {
-        Some("started") => writeln!(out, "  {tool} {}", data["args"]),
-        Some("done") => writeln!(out, "  {tool} took {time:.3} s"),
-        _ => writeln!(out, "    {}", data.as_str().unwrap_or_default()),
+    if progress.is_started() {
+        writeln!(out, "  {tool} {}", data["args"])
+    } else if progress.is_finished() {
+        writeln!(out, "  {tool} took {time:.3} s")
+    } else {
+        writeln!(out, "    {}", data.as_str().unwrap_or_default())
     }
 }
 

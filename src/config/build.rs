@@ -79,9 +79,9 @@ impl AgentConfig {
     /// Returns the errors of [`check`](Self::check),
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for the name of a tool that neither this
     /// crate nor `parts` has, and the errors of the model's provider, the backend and the store.
-    /// All errors name the position in the file. A permission rule that matches no tool is logged
-    /// as a warning; without tool sources, [`AgentBuilder::build`] refuses such a rule to deny or
-    /// to ask.
+    /// All errors name the position in the file. A permission rule that matches no tool, and a tool
+    /// of a subagent that does not exist, are logged as warnings; without tool sources,
+    /// [`AgentBuilder::build`] refuses such a rule to deny or to ask.
     ///
     /// # Cancel safety
     ///

@@ -14,7 +14,8 @@ use super::source::unknown_name;
 impl AgentConfig {
     /// Checks that each tool that the configuration names exists, before an agent is built from it.
     /// `registered` has the tools that the program provides; the tools of all hooks count as
-    /// existing. Logs a warning for each permission rule that matches no tool.
+    /// existing. Logs a warning for each permission rule that matches no tool, and for each tool of
+    /// a subagent that does not exist: tool sources may have both.
     ///
     /// # Errors
     ///
@@ -41,7 +42,21 @@ impl AgentConfig {
                 tracing::warn!("{}", self.error_from(&path, error));
             }
         }
+        self.warn_about_subagent_tools(&names);
         Ok(())
+    }
+
+    /// Logs a warning for each tool of a subagent that has none of these names.
+    fn warn_about_subagent_tools(&self, names: &[&str]) {
+        for (index, subagent) in self.subagents.iter().enumerate() {
+            for (number, name) in subagent.tools.iter().enumerate() {
+                if !names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                    let path = format!("subagents.{index}.tools.{number}");
+                    let text = unknown_name("tool", name, names);
+                    tracing::warn!("{}", self.error_at(&path, text));
+                }
+            }
+        }
     }
 
     /// Checks that each tool that the configuration names is one of this crate, of the program, of

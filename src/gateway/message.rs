@@ -65,7 +65,8 @@ pub struct InboundMessage {
     /// message without one answers no question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_at_us: Option<u64>,
-    /// Data of the channel, which the gateway does not read.
+    /// Data of the channel. The gateway reads it only in messages of the channel `system`, which it
+    /// publishes itself.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
 }

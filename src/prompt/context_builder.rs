@@ -279,7 +279,7 @@ impl ContextBuilder {
         messages.tool(call_id, tool_name, result)
     }
 
-    /// Adds an answer of the model to messages by hand: its text, which may be empty, and its
+    /// Adds a response of the model to messages by hand: its text, which may be empty, and its
     /// calls.
     pub fn add_assistant_message(
         messages: Messages,

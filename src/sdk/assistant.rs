@@ -147,7 +147,7 @@ impl AssistantEvent {
 pub struct ApiMessage {
     /// The provider's id of the message.
     pub id: Arc<str>,
-    /// The model that answered.
+    /// The model that responded.
     pub model: Arc<str>,
     /// The output, shared with the history.
     pub message: Arc<Message>,

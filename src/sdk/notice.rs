@@ -201,7 +201,7 @@ pub struct ApiRetry {
     /// The wait before the retry, in milliseconds.
     #[serde(deserialize_with = "count")]
     pub retry_delay_ms: u64,
-    /// The HTTP status; `None` when there was no answer.
+    /// The HTTP status; `None` when there was no reply.
     pub error_status: Option<u16>,
     /// The error.
     pub error: AssistantErrorKind,

@@ -82,6 +82,13 @@ impl ToolProgress {
         self.is_state("done") && self.field("is_error").is_some() && self.field("output").is_some()
     }
 
+    /// Returns true for the last message of a call that waits for an answer, sent instead of the
+    /// end. A tool's own progress of the same form is not distinguished.
+    pub fn is_waiting(&self) -> bool {
+        let fields = self.data.as_ref().and_then(|data| data.as_object());
+        self.is_state("waiting") && fields.is_some_and(|fields| fields.len() == 1)
+    }
+
     fn is_state(&self, state: &str) -> bool {
         self.field("state").and_then(Value::as_str) == Some(state)
     }

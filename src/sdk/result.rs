@@ -51,7 +51,7 @@ pub struct ResultMessage {
     pub is_error: bool,
     /// The number of turns: model calls, without repeated calls.
     pub num_turns: u32,
-    /// The last text of the model.
+    /// The text of the last response. Empty if that has no text.
     pub result: Option<String>,
     /// The reasons why the run did not succeed.
     pub errors: Vec<String>,

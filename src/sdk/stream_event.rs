@@ -37,7 +37,8 @@ pub struct StreamEvent {
     /// The payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// The id of the thread. On [`DONE`](Self::DONE).
+    /// The id of the thread. On [`DONE`](Self::DONE), and on the first event of a stream of the
+    /// server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<Arc<str>>,
 }
@@ -53,7 +54,8 @@ impl StreamEvent {
     pub const MODEL_END: &'static str = "on_chat_model_end";
     /// A tool starts: `{"args": ..}`, with the call's id as `run_id`.
     pub const TOOL_START: &'static str = "on_tool_start";
-    /// A tool ended: `{"output": ..}`, and `"is_error": true` when it failed.
+    /// A tool ended: `{"output": ..}`, and `"is_error": true` when it failed. The data of a call
+    /// that waits for an answer when the run ends is `{"output": null, "waiting": true}`.
     pub const TOOL_END: &'static str = "on_tool_end";
     /// A subagent starts: `{"task_id": .., "description": ..}`, with its type as the name and the
     /// id of the call that started it as `run_id`. As all events of subagents, only
@@ -61,6 +63,9 @@ impl StreamEvent {
     pub const SUBAGENT_START: &'static str = "on_subagent_start";
     /// A subagent wrote: `{"delta": text}`.
     pub const SUBAGENT_STREAM: &'static str = "on_subagent_stream";
+    /// A subagent's model starts over: `{"attempt": n, "superseded": m}`. The last `m` characters
+    /// that the subagent wrote are superseded.
+    pub const SUBAGENT_RESTART: &'static str = "on_subagent_restart";
     /// A subagent ended: `{"task_id": .., "status": .., "summary": ..}`.
     pub const SUBAGENT_END: &'static str = "on_subagent_end";
     /// The task list or files changed: `{"todos": [..], "files": [path]}`, each if it changed.
@@ -143,7 +148,16 @@ pub struct StreamEvents {
     /// True once text of that response was emitted.
     has_text: bool,
     /// The calls in progress.
-    tools: Vec<(Arc<str>, Arc<str>)>,
+    tools: Vec<OpenTool>,
+}
+
+/// A call in progress.
+#[derive(Clone, Debug)]
+struct OpenTool {
+    id: Arc<str>,
+    name: Arc<str>,
+    /// True if its last message is that it waits for an answer.
+    is_waiting: bool,
 }
 
 impl StreamEvents {
@@ -188,7 +202,7 @@ impl StreamEvents {
                     self.text(text, &mut out);
                 }
             }
-            SdkMessage::Assistant(event) => self.answer(event, &mut out),
+            SdkMessage::Assistant(event) => self.response(event, &mut out),
             SdkMessage::ToolProgress(progress) => self.tool(progress, &mut out),
             SdkMessage::Result(result) => self.result(result, &mut out),
             SdkMessage::User(_) | SdkMessage::PermissionRequest(_) | SdkMessage::Unknown(_) => {}
@@ -217,7 +231,7 @@ impl StreamEvents {
         }
     }
 
-    fn answer(&mut self, event: &AssistantEvent, out: &mut Vec<StreamEvent>) {
+    fn response(&mut self, event: &AssistantEvent, out: &mut Vec<StreamEvent>) {
         self.open(out);
         let text = event.text();
         if !self.has_text && !text.is_empty() {
@@ -227,55 +241,64 @@ impl StreamEvents {
         self.rename_model(&event.message.model);
     }
 
-    /// Takes the name of the model that has answered for the next response, unless it is the short
-    /// form of the name so far.
-    fn rename_model(&mut self, answered_by: &Arc<str>) {
+    /// Takes the name of the model of a response for the next one, unless it is the short form of
+    /// the name so far.
+    fn rename_model(&mut self, response_model: &Arc<str>) {
         let name = self.model.as_deref().unwrap_or_default();
         let short_name = name.split_once(':').map_or(name, |(_, name)| name);
-        let is_same = !short_name.is_empty() && answered_by.starts_with(short_name);
-        if !answered_by.is_empty() && !is_same {
-            self.model = Some(answered_by.clone());
+        let is_same = !short_name.is_empty() && response_model.starts_with(short_name);
+        if !response_model.is_empty() && !is_same {
+            self.model = Some(response_model.clone());
         }
     }
 
     fn tool(&mut self, progress: &ToolProgress, out: &mut Vec<StreamEvent>) {
         let Some(data) = &progress.data else { return };
         let id = &progress.tool_use_id;
-        let field = |key: &str| data.get(key).cloned().unwrap_or_default();
+        let open_tool = self.tools.iter_mut().find(|tool| tool.id == *id);
         let event = |name| {
             StreamEvent::new(name)
                 .with_name(progress.tool_name.clone())
                 .with_run_id(id.clone())
         };
 
-        match data["state"].as_str() {
-            // A tool's own progress may look like a start.
-            Some("started") if self.tools.iter().any(|(open, _)| open == id) => {}
-            Some("started") => {
-                self.tools.push((id.clone(), progress.tool_name.clone()));
-                out.push(event(StreamEvent::TOOL_START).with_data(json!({"args": field("args")})));
+        if progress.is_started() {
+            // A tool's own progress may have the form of a start.
+            if open_tool.is_none() {
+                self.tools.push(OpenTool {
+                    id: id.clone(),
+                    name: progress.tool_name.clone(),
+                    is_waiting: false,
+                });
+                out.push(event(StreamEvent::TOOL_START).with_data(json!({"args": data["args"]})));
             }
-            Some("done") => {
-                self.tools.retain(|(open, _)| open != id);
-                let mut data = json!({ "output": field("output") });
-                if field("is_error") == true {
-                    data["is_error"] = true.into();
-                }
-
-                out.push(event(StreamEvent::TOOL_END).with_data(data));
+        } else if progress.is_finished() {
+            self.tools.retain(|tool| tool.id != *id);
+            let mut end_data = json!({ "output": data["output"] });
+            if data["is_error"] == true {
+                end_data["is_error"] = true.into();
             }
-            _ => {}
+            out.push(event(StreamEvent::TOOL_END).with_data(end_data));
+        } else if let Some(tool) = open_tool {
+            // The call ends with the run, because a tool's own progress may have this form as well.
+            tool.is_waiting = progress.is_waiting();
         }
     }
 
     fn result(&mut self, result: &ResultMessage, out: &mut Vec<StreamEvent>) {
         self.close(out);
-        for (id, name) in std::mem::take(&mut self.tools) {
+        let has_pending_calls = result.terminal_reason.as_deref() == Some("tool_deferred");
+        for tool in std::mem::take(&mut self.tools) {
+            let key = if tool.is_waiting && has_pending_calls {
+                "waiting"
+            } else {
+                "is_error"
+            };
             out.push(
                 StreamEvent::new(StreamEvent::TOOL_END)
-                    .with_name(name)
-                    .with_run_id(id)
-                    .with_data(json!({"output": null, "is_error": true})),
+                    .with_name(tool.name)
+                    .with_run_id(tool.id)
+                    .with_data(json!({"output": null, key: true})),
             );
         }
 

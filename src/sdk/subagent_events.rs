@@ -1,15 +1,15 @@
 //! The events of subagents.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::message::SdkMessage;
 use super::stream_event::StreamEvent;
 use super::system::SystemKind;
 
-/// The maximum number of subagents whose names and texts are tracked at the same time.
+/// The maximum number of subagents whose starts and partial texts are emitted at the same time.
 const MAX_RUNNING: usize = 1_000;
 
 /// Turns the messages of subagents into events.
@@ -17,29 +17,26 @@ const MAX_RUNNING: usize = 1_000;
 pub(super) struct SubagentEvents {
     /// The names of the subagents in progress, by the call that started them.
     names: BTreeMap<Arc<str>, Arc<str>>,
-    /// The calls whose subagents have emitted text of the response in progress.
-    streamed: BTreeSet<Arc<str>>,
+    /// The length of the emitted text of each response in progress, in characters, by the call
+    /// that started the subagent.
+    streamed: BTreeMap<Arc<str>, usize>,
 }
 
 impl SubagentEvents {
     pub(super) fn push(&mut self, message: &SdkMessage, out: &mut Vec<StreamEvent>) {
+        let call = message.parent_tool_use_id();
         match message {
-            SdkMessage::System(event) => self.task(&event.kind, out),
+            SdkMessage::System(event) => self.system(call, &event.kind, out),
             SdkMessage::Partial(_) => {
                 let text = message.text_delta().filter(|text| !text.is_empty());
-                if let (Some(call), Some(text)) = (message.parent_tool_use_id(), text) {
-                    if self.streamed.len() < MAX_RUNNING {
-                        self.streamed.insert(call.into());
-                    }
-                    self.text(call, text, out);
+                if let (Some(call), Some(text)) = (call, text) {
+                    self.partial_text(call, text, out);
                 }
             }
             SdkMessage::Assistant(event) => {
-                let Some(call) = message.parent_tool_use_id() else {
-                    return;
-                };
+                let Some(call) = call else { return };
                 let text = event.text();
-                if !self.streamed.remove(call) && !text.is_empty() {
+                if self.streamed.remove(call).is_none() && !text.is_empty() {
                     self.text(call, &text, out);
                 }
             }
@@ -47,8 +44,16 @@ impl SubagentEvents {
         }
     }
 
-    fn task(&mut self, kind: &SystemKind, out: &mut Vec<StreamEvent>) {
+    fn system(&mut self, call: Option<&str>, kind: &SystemKind, out: &mut Vec<StreamEvent>) {
         match kind {
+            SystemKind::StreamRestart { attempt, .. } => {
+                let Some((call, length)) = call.and_then(|call| self.streamed.remove_entry(call))
+                else {
+                    return;
+                };
+                let data = json!({"attempt": attempt, "superseded": length});
+                out.push(self.event(StreamEvent::SUBAGENT_RESTART, &call, data));
+            }
             SystemKind::TaskStarted(start) => {
                 let Some(name) = &start.subagent_type else {
                     return;
@@ -59,23 +64,25 @@ impl SubagentEvents {
                         "task_id": start.task_id, "description": start.description
                     }));
                 if let Some(call) = &start.tool_use_id {
-                    event = event.with_run_id(call.clone());
-                    if self.names.len() < MAX_RUNNING {
-                        self.names.insert(call.clone(), name.clone());
+                    // Without its name, the start would have no end.
+                    if self.names.len() >= MAX_RUNNING {
+                        return;
                     }
+                    event = event.with_run_id(call.clone());
+                    self.names.insert(call.clone(), name.clone());
                 }
                 out.push(event);
             }
             SystemKind::TaskNotification(end) => {
-                let call = end.tool_use_id.as_ref();
-                let Some((call, name)) = call.and_then(|call| self.names.remove_entry(call)) else {
+                let Some(call) = &end.tool_use_id else { return };
+                self.streamed.remove(call);
+                let Some(name) = self.names.remove(call) else {
                     return;
                 };
-                self.streamed.remove(&call);
                 out.push(
                     StreamEvent::new(StreamEvent::SUBAGENT_END)
                         .with_name(name)
-                        .with_run_id(call)
+                        .with_run_id(call.clone())
                         .with_data(json!({
                             "task_id": end.task_id, "status": end.status, "summary": end.summary
                         })),
@@ -85,11 +92,30 @@ impl SubagentEvents {
         }
     }
 
+    /// Emits a piece of a response. If too many responses are in progress, the response is emitted
+    /// as a whole at its end.
+    fn partial_text(&mut self, call: &str, text: &str, out: &mut Vec<StreamEvent>) {
+        let char_count = text.chars().count();
+        if let Some(length) = self.streamed.get_mut(call) {
+            *length += char_count;
+        } else if self.streamed.len() < MAX_RUNNING {
+            self.streamed.insert(call.into(), char_count);
+        } else {
+            return;
+        }
+        self.text(call, text, out);
+    }
+
     fn text(&self, call: &str, text: &str, out: &mut Vec<StreamEvent>) {
-        let mut event = StreamEvent::new(StreamEvent::SUBAGENT_STREAM)
-            .with_run_id(call)
-            .with_data(json!({ "delta": text }));
-        event.name = self.names.get(call).cloned();
-        out.push(event);
+        out.push(self.event(StreamEvent::SUBAGENT_STREAM, call, json!({ "delta": text })));
+    }
+
+    /// Returns an event of the subagent that a call started.
+    fn event(&self, kind: &'static str, call: &str, data: Value) -> StreamEvent {
+        let event = StreamEvent::new(kind).with_run_id(call).with_data(data);
+        StreamEvent {
+            name: self.names.get(call).cloned(),
+            ..event
+        }
     }
 }

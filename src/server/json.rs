@@ -250,6 +250,7 @@ fn unknown_key(path: &str, cause: &str) -> Option<String> {
     };
     let hint = match near_names(key, &keys).first() {
         Some(near) => format!("did you mean {near:?}?"),
+        None if keys.is_empty() => "it takes no keys".to_owned(),
         None => format!("use one of: {}", keys.join(", ")),
     };
     Some(format!(
@@ -389,5 +390,12 @@ mod tests {
         }
         let body = r#"{"messages": {"anything": 1}}"#;
         parse::<Body>(body.as_bytes(), 8).unwrap();
+
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct NoKeys {}
+        let error = parse::<NoKeys>(br#"{"reason": "x"}"#, 8).unwrap_err();
+        let text = r#"the body has the unknown key "reason"; it takes no keys"#;
+        assert_eq!(error.to_string(), text);
     }
 }

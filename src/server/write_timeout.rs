@@ -13,6 +13,8 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 
 /// The time that writes may be blocked in all while a peer reads [`MIN_BYTES`]: 1 KiB/s.
 const SLOW_TIME: Duration = Duration::from_secs(60);
+
+/// The bytes that a peer has to read within [`SLOW_TIME`] of blocked writes.
 const MIN_BYTES: usize = 60 * 1024;
 
 /// A stream whose writes fail once one has waited for 30 seconds without progress, or once they

@@ -194,7 +194,9 @@ impl SpanHandle for OpenSpan {
 impl Drop for OpenSpan {
     fn drop(&mut self) {
         let mut trace = lock(&self.recorder.0);
-        let now = trace.now();
+        // Without a zero, all records were removed, and the end of this one is not the zero.
+        let Some(zero) = trace.zero else { return };
+        let now = Instant::now() - zero;
         if let Some(span) = trace.span(self.id) {
             span.duration = Some(now.saturating_sub(span.start));
         }

@@ -61,16 +61,17 @@ pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Result<String> {
         return Err(Error::new(ErrorKind::InvalidInput, reason));
     }
 
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     // A file may grow while it is read.
     let file = open_regular(File::options().read(true), path)?;
     let mut reader = file.take(max_bytes.saturating_add(1));
-    let len = reader.read_to_string(&mut text)?;
+    let len = reader.read_to_end(&mut bytes)?;
+    // Before the bytes are a text: the last character of a long file may be cut.
     if len as u64 > max_bytes {
         let reason = format!("it is longer than {max_bytes} bytes");
         return Err(Error::new(ErrorKind::FileTooLarge, reason));
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|error| Error::new(ErrorKind::InvalidData, error))
 }
 
 #[cfg(all(test, unix))]
@@ -103,5 +104,17 @@ mod tests {
         file.read_to_string(&mut text).unwrap();
         assert_eq!(text, "text");
         assert_eq!(read_text(&path, 4).unwrap(), "text");
+    }
+
+    #[test]
+    fn text_that_is_cut_inside_a_character_is_too_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "te\u{e9}t").unwrap();
+        let error = read_text(&path, 2).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge, "{error}");
+        fs::write(&path, b"te\xe9t").unwrap();
+        let error = read_text(&path, 4).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
     }
 }

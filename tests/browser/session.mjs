@@ -153,6 +153,22 @@ async function messagesInTheLogOfARunAreShownOnce() {
   assert.deepEqual(thread.root.items.map(({ text }) => text), ["a", "b", "b"]);
 }
 
+async function progressWithAStateOfItsOwnDoesNotEndACall() {
+  const { app } = await openPage({ s: {} });
+  const { thread } = app;
+  const progress = (data) => thread.apply({ type: "tool_progress", tool_use_id: "c1", tool_name: "act", elapsed_time_seconds: 0, data });
+  const call = () => thread.calls.get("c1");
+  thread.startRun();
+  progress({ state: "started", args: {} });
+  progress({ state: "done", output: "half" });
+  assert.equal(call().state, "running");
+  const text = call().progress;
+  progress({ state: "waiting" });
+  assert.deepEqual([call().state, call().progress], ["waiting", text]);
+  progress({ state: "done", is_error: false, output: "whole" });
+  assert.equal(call().state, "ok");
+}
+
 for (const test of [
   inputDropsDecisionsThatWereNotSent,
   refusedInputLeavesQuestionsOpen,
@@ -161,6 +177,7 @@ for (const test of [
   equalMessagesToARunAreAllRead,
   refusedMessageLeavesAnEqualOneQueued,
   messagesInTheLogOfARunAreShownOnce,
+  progressWithAStateOfItsOwnDoesNotEndACall,
 ]) {
   await test();
   console.log(`ok: ${test.name}`);

@@ -204,24 +204,12 @@ fn failed_tool_has_is_error_in_its_end_event() {
 
 #[test]
 fn messages_of_subagents_emit_no_events() {
-    let inside = |mut message: SdkMessage| {
-        let envelope = match &mut message {
-            SdkMessage::System(event) => &mut event.envelope,
-            SdkMessage::Partial(event) => &mut event.envelope,
-            SdkMessage::Assistant(event) => &mut event.envelope,
-            SdkMessage::ToolProgress(event) => &mut event.envelope,
-            other => panic!("not a message of this test: {other:?}"),
-        };
-        envelope.parent_tool_use_id = Some("t1".into());
-        message
-    };
-
     let told = events([
-        inside(init()),
-        inside(requesting()),
-        inside(delta("x")),
-        inside(answer(Message::ai("x"))),
-        inside(tool(json!({"state": "started"}))),
+        inside("t1", init()),
+        inside("t1", requesting()),
+        inside("t1", delta("x")),
+        inside("t1", answer(Message::ai("x"))),
+        inside("t1", tool(json!({"state": "started"}))),
     ]);
     assert_eq!(told, json!([]));
 }
@@ -255,6 +243,52 @@ fn progress_that_looks_like_a_start_starts_a_tool_once() {
         .iter()
         .filter(|event| event.event == StreamEvent::TOOL_END);
     assert_eq!(ends.count(), 1);
+}
+
+#[test]
+fn progress_with_a_state_of_its_own_neither_starts_nor_ends_a_call() {
+    let mut events = StreamEvents::new();
+    let started = tool(json!({"state": "started", "args": {}}));
+    assert_eq!(events.push(&started).len(), 1);
+    for data in [
+        json!({"state": "done"}),
+        json!({"state": "started"}),
+        json!({"state": "done", "output": "half"}),
+        json!({"state": "waiting"}),
+        json!({"state": "waiting", "for": "a lock"}),
+    ] {
+        assert!(events.push(&tool(data.clone())).is_empty(), "{data}");
+    }
+    let ended = tool(json!({"state": "done", "is_error": false, "output": "whole"}));
+    let ends = events.push(&ended);
+    assert_eq!(ends[0].data, Some(json!({"output": "whole"})));
+    let pushed = events.push(&end(ResultSubtype::Success).into());
+    assert_eq!(pushed[0].event, StreamEvent::DONE);
+}
+
+#[test]
+fn pending_call_has_an_end_that_is_no_error() {
+    let mut deferred = end(ResultSubtype::Success);
+    deferred.terminal_reason = Some("tool_deferred".into());
+    let last_data = |data: Value, result: ResultMessage| {
+        let told = events([
+            tool(json!({"state": "started", "args": {}})),
+            tool(data),
+            result.into(),
+        ]);
+        assert_eq!(told[1]["event"], "on_tool_end");
+        assert_eq!(told[2]["event"], "done");
+        told[1]["data"].clone()
+    };
+
+    let waiting = json!({"state": "waiting"});
+    let error = json!({"output": null, "is_error": true});
+    assert_eq!(
+        last_data(waiting.clone(), deferred.clone()),
+        json!({"output": null, "waiting": true})
+    );
+    assert_eq!(last_data(json!({"percent": 50}), deferred), error);
+    assert_eq!(last_data(waiting, end(ResultSubtype::Success)), error);
 }
 
 #[test]
@@ -328,30 +362,93 @@ fn state_changes_and_questions_become_events() {
     );
 }
 
-#[test]
-fn subagents_become_events_when_asked_for() {
-    let inside = |kind: SystemKind| {
-        let mut envelope = envelope();
-        envelope.parent_tool_use_id = Some("t1".into());
-        SystemEvent::new(envelope, kind).into()
+/// A message of the subagent that the call `call` started.
+fn inside(call: &str, mut message: SdkMessage) -> SdkMessage {
+    let envelope = match &mut message {
+        SdkMessage::System(event) => &mut event.envelope,
+        SdkMessage::Partial(event) => &mut event.envelope,
+        SdkMessage::Assistant(event) => &mut event.envelope,
+        SdkMessage::ToolProgress(event) => &mut event.envelope,
+        other => panic!("not a message of these tests: {other:?}"),
     };
+    envelope.parent_tool_use_id = Some(call.into());
+    message
+}
+
+fn subagent_started(call: &str) -> SdkMessage {
     let mut start = TaskStarted::new("child", "Look around");
-    (start.tool_use_id, start.subagent_type) = (Some("t1".into()), Some("scout".into()));
+    (start.tool_use_id, start.subagent_type) = (Some(call.into()), Some("scout".into()));
+    inside(call, system(SystemKind::TaskStarted(Box::new(start))))
+}
+
+fn subagent_ended(call: &str) -> SdkMessage {
     let end = json!({
-        "task_id": "child", "status": "completed", "summary": "All quiet.", "tool_use_id": "t1"
+        "task_id": "child", "status": "completed", "summary": "All quiet.", "tool_use_id": call
     });
     let end: TaskNotification = serde_json::from_value(end).expect("it reads");
-    let mut text = AssistantEvent::new(
-        envelope(),
-        ApiMessage::new("msg", "m", Message::ai("All quiet.")),
-    );
-    text.envelope.parent_tool_use_id = Some("t1".into());
+    inside(call, system(SystemKind::TaskNotification(Box::new(end))))
+}
 
+#[test]
+fn restart_of_a_subagent_supersedes_the_text_of_its_attempt() {
+    let restart = system(SystemKind::StreamRestart {
+        attempt: 2,
+        supersedes: Vec::new(),
+    });
     let mut events = StreamEvents::new().with_subagents();
     let messages = [
-        inside(SystemKind::TaskStarted(Box::new(start))),
-        text.into(),
-        inside(SystemKind::TaskNotification(Box::new(end))),
+        subagent_started("t1"),
+        inside("t1", delta("Looking.")),
+        inside("t1", answer(Message::ai("Looking."))),
+        inside("t1", delta("Half ")),
+        inside("t1", delta("én")),
+        inside("t1", restart.clone()),
+        inside("t1", restart),
+        inside("t1", answer(Message::ai("Half énough."))),
+    ];
+    let told: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
+    let stream = |delta: &str| {
+        json!({"event": "on_subagent_stream", "name": "scout", "run_id": "t1",
+            "data": {"delta": delta}})
+    };
+    assert_eq!(
+        serde_json::to_value(&told[1..]).expect("they write"),
+        json!([
+            stream("Looking."),
+            stream("Half "),
+            stream("én"),
+            {"event": "on_subagent_restart", "name": "scout", "run_id": "t1",
+             "data": {"attempt": 2, "superseded": 7}},
+            stream("Half énough."),
+        ])
+    );
+}
+
+#[test]
+fn of_too_many_subagents_each_start_has_its_end_and_no_text_is_repeated() {
+    let calls: Vec<String> = (0..1_001).map(|number| format!("t{number}")).collect();
+    let stages: [fn(&str) -> SdkMessage; 4] = [
+        subagent_started,
+        |call| inside(call, delta("Hi")),
+        |call| inside(call, answer(Message::ai("Hi"))),
+        subagent_ended,
+    ];
+    let mut events = StreamEvents::new().with_subagents();
+    let counts = stages.map(|stage| {
+        let pushed = calls.iter().map(|call| events.push(&stage(call)).len());
+        pushed.sum::<usize>()
+    });
+    assert_eq!(counts, [1_000, 1_000, 1, 1_000]);
+}
+
+#[test]
+fn subagents_become_events_when_asked_for() {
+    let text = answer(Message::ai("All quiet."));
+    let mut events = StreamEvents::new().with_subagents();
+    let messages = [
+        subagent_started("t1"),
+        inside("t1", text),
+        subagent_ended("t1"),
     ];
     let told: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
     assert_eq!(

@@ -245,6 +245,18 @@ async fn dropped_run_ends_its_spans_and_recorder_keeps_events() {
     drop(new);
 }
 
+#[tokio::test(start_paused = true)]
+async fn span_that_ends_after_a_clear_is_not_the_zero_of_the_new_records() {
+    let recorder = MemoryRecorder::new();
+    let old = recorder.start_span("old");
+    recorder.clear();
+    old.end();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let new = recorder.start_span("new");
+    assert_eq!(recorder.spans()[0].start, Duration::ZERO);
+    drop(new);
+}
+
 #[test]
 fn tracing_hook_uses_run_phases_only_with_a_run_span() {
     let calls = "wrap_model_call, wrap_tool_call";

@@ -207,6 +207,8 @@ async fn pending_call_is_waiting_and_has_no_result_for_hooks() {
         .unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;
     assert_eq!(states(&messages), ["started", "waiting"]);
+    let progress = progress(&messages);
+    assert!(progress.iter().any(|progress| progress.is_waiting()));
     assert_eq!(log.len(), 0);
 
     let allowed = Decision::allow(&output.unwrap().pending()[0]);

@@ -3,7 +3,7 @@
 use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::{AgentState, Result, SessionStore, ThreadStore, async_trait};
 
-/// The events in the methods of a store, before their effects.
+/// The events in the methods of a store, before their effects unless stated otherwise.
 #[async_trait]
 pub trait Spy: Send + Sync + 'static {
     async fn append(&self, _records: &[Record]) -> Result<()> {
@@ -15,6 +15,9 @@ pub trait Spy: Send + Sync + 'static {
     }
 
     async fn load(&self) {}
+
+    /// After a load has read, and before it returns.
+    async fn read(&self) {}
 
     async fn list(&self) {}
 
@@ -33,7 +36,9 @@ pub struct Spied<S>(pub ThreadStore, pub S);
 impl<S: Spy> SessionStore for Spied<S> {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         self.1.load().await;
-        self.0.load(id).await.map(|found| self.1.loaded(found))
+        let found = self.0.load(id).await?;
+        self.1.read().await;
+        Ok(self.1.loaded(found))
     }
 
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {

@@ -211,6 +211,36 @@ async fn body_holds_its_space_until_its_run_begins() {
 }
 
 #[tokio::test]
+async fn id_of_a_client_over_256_bytes_is_a_400() {
+    let server = server().await;
+    let ag_ui = |run_id: &str, id: &str| {
+        let message = json!({"id": id, "role": "user", "content": "hi"});
+        let body = json!({"threadId": "th", "runId": run_id, "messages": [message]});
+        server.post("/agents/stream?format=ag-ui", body)
+    };
+    let ai_sdk = |id: &str| {
+        let part = json!({"type": "text", "text": "hi"});
+        let message = json!({"id": id, "role": "user", "parts": [part]});
+        let body = json!({"id": "th", "messages": [message], "trigger": "submit-message"});
+        server.post("/agents/stream?format=ai-sdk", body)
+    };
+    let (longest, too_long) = ("i".repeat(256), "i".repeat(257));
+    for request in [
+        ag_ui(&too_long, "1"),
+        ag_ui("1", &too_long),
+        ai_sdk(&too_long),
+    ] {
+        let error = request.send().await.error(400);
+        assert!(error.contains("257 bytes"), "{error}");
+    }
+    for request in [ag_ui(&longest, &longest), ag_ui("", "")] {
+        let response = request.open().await;
+        assert_eq!(response.status, 200);
+        response.events().await;
+    }
+}
+
+#[tokio::test]
 async fn maximum_timeouts_never_expire() {
     let limits = ServerLimits::default().with_header_timeout(Duration::MAX);
     let server = Server::new().agent("default", echo()).limits(limits);

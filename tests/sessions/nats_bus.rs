@@ -193,6 +193,7 @@ async fn options_and_servers_that_are_not_valid_are_errors_without_passwords() {
         ("nats://127.0.0.1:1", NatsOptions::default().prefix("a.b")),
         ("nats://127.0.0.1:1", NatsOptions::default().prefix("")),
         ("nats://127.0.0.1:1", NatsOptions::default().replicas(0)),
+        ("nats://127.0.0.1:1", NatsOptions::default().max_bytes(0)),
         (
             "nats://127.0.0.1:1",
             NatsOptions::default().ack_wait(Duration::ZERO),

@@ -65,8 +65,8 @@ impl NatsOptions {
         self
     }
 
-    /// Sets the maximum bytes of messages that the server stores for each direction. Defaults to 1
-    /// GiB. Publishing waits for space. Streams that exist already keep their limits.
+    /// Sets the maximum bytes of messages that the server stores for each direction, at least 1.
+    /// Defaults to 1 GiB. Publishing waits for space. Streams that exist already keep their limits.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
@@ -115,6 +115,11 @@ impl NatsOptions {
             let time = self.ack_wait;
             let text = format!("the ack_wait of a NATS bus cannot be {time:?}; use 1 s to 1 h");
             return Err(invalid(text));
+        }
+        if self.max_bytes == 0 {
+            // The server would take it for no limit.
+            let text = "the max_bytes of a NATS bus cannot be 0; use at least 1";
+            return Err(invalid(text.to_owned()));
         }
         if !(1..=5).contains(&self.replicas) {
             let count = self.replicas;

@@ -1,15 +1,20 @@
 //! The tool `spawn`.
 
+use std::time::Duration;
+
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
 use crate::agent::{AgentBuilder, Decision, OnUnanswered, output_of};
-use crate::error::BoxError;
+use crate::error::{BoxError, ErrorKind};
 use crate::run::{ExitReason, Run};
 use crate::tool::{FuncTool, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput};
 use crate::util::text::line_of;
 
 use super::super::chat_turn::{ChatTurn, delete_once};
+use super::super::message::InboundMessage;
 use super::super::served::ServedRun;
+use super::super::shared::GatewayShared;
 use super::super::system_channel::task_message;
 use super::super::task_slot::{MAX_TASKS, TaskSlot};
 use super::super::waiting_tasks::SpawnedTask;
@@ -20,6 +25,10 @@ const NAME: &str = "spawn";
 const MAX_CHAIN: u32 = 8;
 /// The maximum length of a label, in characters.
 const MAX_LABEL: usize = 200;
+/// The pause before the end of a task is reported again to a bus that did not take it.
+const REPORT_PAUSE: Duration = Duration::from_secs(5);
+/// The time after which the end of a task is not reported again.
+const REPORT_TIME: Duration = Duration::from_secs(600);
 
 /// Creates the tool `spawn { task, label? }`, which starts a subagent on a task in the background
 /// and returns at once.
@@ -33,7 +42,8 @@ const MAX_LABEL: usize = 200;
 /// * Its questions are asked in the chat of the conversation. A task whose question is not answered
 ///   in time counts as ended until the answer arrives, and continues then.
 /// * Its end is an inbound message of the channel `system`, which is handled according to
-///   [`DeliveryPolicy`](super::super::DeliveryPolicy).
+///   [`DeliveryPolicy`](super::super::DeliveryPolicy). If the bus does not take the message within
+///   ten minutes, or before the gateway stops, the result is lost, with a warning in the log.
 ///
 /// A call fails if it exceeds one of these limits:
 ///
@@ -164,10 +174,37 @@ async fn report(task: &SpawnedTask, outcome: &TaskOutcome) {
         turn, id, label, ..
     } = task;
     let message = task_message(turn, id, label, outcome);
-    if let Err(error) = turn.shared.bus.publish_inbound(message).await {
+    if let Err(error) = publish_report(&turn.shared, message).await {
         tracing::warn!("the end of task {id} could not be reported: {error}");
     }
     if let Some(once_id) = turn.once_id() {
         delete_once(&task.session.agent().session(once_id.clone())).await;
+    }
+}
+
+/// Publishes the message about the end of a task, again and again while the bus cannot be reached.
+async fn publish_report(
+    shared: &GatewayShared,
+    message: InboundMessage,
+) -> crate::error::Result<()> {
+    // With an id, by which the bus recognizes a message that it has taken.
+    let message = message.completed();
+    let start = Instant::now();
+    loop {
+        let Err(error) = shared.bus.publish_inbound(message.clone()).await else {
+            return Ok(());
+        };
+        // The bus would refuse it each time, or is closed.
+        let is_final = matches!(
+            error.kind(),
+            ErrorKind::InvalidRequest | ErrorKind::Cancelled
+        );
+        if is_final || start.elapsed() >= REPORT_TIME {
+            return Err(error);
+        }
+        tokio::select! {
+            () = shared.stop.cancelled() => return Err(error),
+            () = sleep(REPORT_PAUSE) => {}
+        }
     }
 }

@@ -325,11 +325,13 @@ class Thread {
     const { tool_use_id: id, tool_name: name, elapsed_time_seconds: seconds, data } = message;
     const call = Object.assign(this.#call(id, name), { name, elapsed: seconds });
     const isStart = data?.state === "started" && "args" in data;
-    const isEnd = data?.state === "done" && "output" in data;
+    const isEnd = data?.state === "done" && "output" in data && "is_error" in data;
+    const isWaiting = data?.state === "waiting" && Object.keys(data).length === 1;
     if (isStart) Object.assign(call, { state: "running", args: data.args });
     else if (isEnd) {
       this.#finish(id, name, textOf(data.output), data.is_error);
-    } else if (data !== undefined && data !== null) call.progress = (call.progress ? `${call.progress.slice(-20_000)}\n` : "") + progressText(data);
+    } else if (isWaiting) call.state = "waiting";
+    else if (data !== undefined && data !== null) call.progress = (call.progress ? `${call.progress.slice(-20_000)}\n` : "") + progressText(data);
     if (isStart) this.#closeQuestionsOf(id);
     if (!message.parent_tool_use_id) this.#setActivity(isEnd ? "Thinking" : `Running ${call.name}`);
   }

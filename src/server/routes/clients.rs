@@ -17,12 +17,14 @@ use super::super::stream::ag_ui::AgUiInput;
 use super::super::stream::ai_sdk::{AiSdkInput, Trigger};
 use super::super::stream::{Encoder, EncoderOptions, RunInput, StreamFormat, write_events};
 use super::super::stream_reply;
+use super::input::MAX_INPUT_ID;
 use super::launch::{LaunchInput, LaunchOptions, OpenedThread};
 use super::stream::StreamCall;
 use super::threads::milliseconds;
 
 /// Begins the run of an AG-UI client, or continues one.
 pub(super) async fn ag_ui(call: StreamCall<'_>, body: AgUiInput) -> Result<Response, ApiError> {
+    check_id("runId", &body.run_id)?;
     let opened = call.open(Some(&body.thread_id)).await?;
     let pending = opened.pending();
     let decisions = body.decisions(&pending, milliseconds(SystemTime::now()));
@@ -82,7 +84,22 @@ fn options(client_run_id: Option<Arc<str>>) -> LaunchOptions {
     }
 }
 
+/// Checks the length of an id that the client gave to a run or a message.
+fn check_id(name: &str, id: &str) -> Result<(), ApiError> {
+    if id.len() <= MAX_INPUT_ID {
+        return Ok(());
+    }
+    let text = format!(
+        "the {name} has {} bytes, and at most {MAX_INPUT_ID} are allowed; use a shorter one",
+        id.len()
+    );
+    Err(ApiError::bad_request(text))
+}
+
 fn new_input(input: RunInput, options: &mut LaunchOptions) -> Result<LaunchInput, ApiError> {
+    for (id, _) in &input.messages {
+        check_id("id of a message", id)?;
+    }
     let messages = input.to_messages();
     let check = messages.validate_user_input();
     check.map_err(|error| ApiError::bad_request(error.to_string()))?;

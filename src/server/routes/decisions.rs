@@ -42,14 +42,14 @@ pub(super) struct DecisionBody {
     decision: DecisionKind,
     /// The hash of the arguments that were reviewed. Not needed for a denial.
     args_hash: Option<String>,
-    /// The arguments that replace the reviewed arguments.
+    /// For `edit`: the arguments that replace the reviewed arguments.
     #[schemars(with = "Option<Value>")]
     args: Option<Box<RawValue>>,
-    /// The reason of a denial.
+    /// For `deny`: the reason.
     message: Option<String>,
-    /// The text of a reply.
+    /// For `reply`: the text.
     text: Option<String>,
-    /// The positions of the options that were picked, from 0.
+    /// For `reply`: the positions of the options that were picked, from 0.
     #[serde(default)]
     picked: Vec<usize>,
 }
@@ -92,14 +92,14 @@ pub(super) struct AnswerBody {
     /// The decision about a call. `decision` is accepted as well, because `/resume` uses that key.
     #[serde(alias = "decision")]
     answer: Option<DecisionKind>,
-    /// The arguments that replace the reviewed arguments.
+    /// For `edit`: the arguments that replace the reviewed arguments.
     #[schemars(with = "Option<Value>")]
     args: Option<Box<RawValue>>,
-    /// The reason of a denial.
+    /// For `deny`: the reason.
     message: Option<String>,
-    /// The positions of the options that were picked, from 0.
+    /// For `reply`, and without `answer`: the positions of the options that were picked, from 0.
     picked: Option<Vec<usize>>,
-    /// An answer in the person's own words.
+    /// For `reply`, and without `answer`: an answer in the person's own words.
     text: Option<String>,
 }
 
@@ -132,7 +132,23 @@ struct AnswerFields {
 }
 
 impl AnswerFields {
+    /// Returns the answer of this kind.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 400 if the arguments of an edit are missing, and for arguments or a reply that the
+    /// answer would not use.
     fn answer(self, kind: DecisionKind, room: &mut ValueRoom) -> Result<Answer, ApiError> {
+        if kind != DecisionKind::Edit && self.args.is_some() {
+            return Err(unused("args", "edit"));
+        }
+        let has_text = self.text.as_ref().is_some_and(|text| !text.is_empty());
+        if kind != DecisionKind::Reply && has_text {
+            return Err(unused("text", "reply"));
+        }
+        if kind != DecisionKind::Reply && !self.picked.is_empty() {
+            return Err(unused("picked", "reply"));
+        }
         Ok(match kind {
             DecisionKind::Allow => Answer::Allow,
             DecisionKind::AllowForSession => Answer::AllowForSession,
@@ -152,4 +168,10 @@ impl AnswerFields {
             },
         })
     }
+}
+
+/// Returns the error of a key that only the decision `decision` uses.
+fn unused(key: &str, decision: &str) -> ApiError {
+    let text = format!("the key {key:?} is only for the decision {decision:?}");
+    ApiError::bad_request(text)
 }

@@ -31,9 +31,10 @@ use super::schemas;
 use super::stream::FORMATS;
 use super::threads::is_interrupted;
 
-/// The minimum interval at which the state of a thread that another process runs is sent, and the
-/// maximum interval, for a thread whose load takes long.
+/// The minimum interval at which the state of a thread that another process runs is sent.
 const POLL: Duration = Duration::from_secs(1);
+
+/// The maximum interval, for a thread whose load takes long.
 const MAX_POLL: Duration = Duration::from_secs(30);
 
 /// The time between two loads of a thread for a stream, as a multiple of the time of a load.

@@ -10,7 +10,7 @@ use super::super::error::ApiError;
 use super::schemas;
 
 /// The maximum length of an input's id, in bytes.
-const MAX_INPUT_ID: usize = 256;
+pub(super) const MAX_INPUT_ID: usize = 256;
 
 /// The body of a run's request.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -64,7 +64,7 @@ pub(super) struct RunReply {
     trace_id: Arc<str>,
     /// The thread, to continue it.
     thread_id: Arc<str>,
-    /// The last text of the model.
+    /// The text of the last response. Empty if that has no text.
     response: String,
     /// The calls of the run.
     #[schemars(with = "Vec<schemas::ToolCall>")]

@@ -138,13 +138,17 @@ async fn open_or(
     let store = agent.store();
     let (id, state, permit) = match thread {
         Some(id) => {
-            let id = checked_thread_id(id)?;
-            let (state, mut permit) = stored_state(app, caller, &**store, &id).await?;
+            let key = RunKey {
+                user: caller.id().clone(),
+                store: StoreId::of(instance.store()),
+                thread: checked_thread_id(id)?,
+            };
+            let (state, mut permit) = state_after_run(app, caller, &**store, &key).await?;
             permit.end_load();
             if is_foreign(app, caller, &state) {
-                return Err(foreign(&id));
+                return Err(foreign(&key.thread));
             }
-            (id, state, Some(permit))
+            (key.thread, state, Some(permit))
         }
         None => (new_thread_id().into(), None, None),
     };
@@ -156,6 +160,27 @@ async fn open_or(
         state,
         _permit: permit,
     })
+}
+
+/// Loads a thread in which a run is to start, with everything that its last run has stored.
+///
+/// # Errors
+///
+/// Returns a 429 as [`stored_state`].
+async fn state_after_run(
+    app: &App,
+    caller: &Caller,
+    store: &dyn SessionStore,
+    key: &RunKey,
+) -> Result<(Option<AgentState>, StorePermit), ApiError> {
+    loop {
+        let run = app.runs.find(key).filter(|run| run.is_running());
+        let stored = stored_state(app, caller, store, &key.thread).await?;
+        // A run that has ended during the load may have stored its response after it.
+        if run.is_none_or(|run| run.is_running()) {
+            return Ok(stored);
+        }
+    }
 }
 
 /// Returns the state of a thread of the user, or `None` if it does not exist, with the permit to

@@ -288,16 +288,25 @@ async fn owned_thread(
     caller: &Caller,
     path: &Path,
 ) -> Result<(OwnedThread, AgentState, StorePermit), ApiError> {
+    let (store, key) = store_and_key(app, caller, path).await?;
+    let (state, permit) = owned_state(app, caller, &*store, &key.thread).await?;
+    let state = state.ok_or_else(|| ApiError::no_thread(&key.thread))?;
+    Ok((OwnedThread { store, key }, state, permit))
+}
+
+/// Returns the store of the agent of the path, and the key of the thread, which need not exist.
+async fn store_and_key(
+    app: &App,
+    caller: &Caller,
+    path: &Path,
+) -> Result<(Arc<dyn SessionStore>, RunKey), ApiError> {
     let store = app.store(&path.agent).await?;
-    let id = checked_thread_id(&path.thread)?;
-    let (state, permit) = owned_state(app, caller, &*store, &id).await?;
-    let state = state.ok_or_else(|| ApiError::no_thread(&id))?;
     let key = RunKey {
         user: caller.id().clone(),
         store: StoreId::of(&store),
-        thread: id,
+        thread: checked_thread_id(&path.thread)?,
     };
-    Ok((OwnedThread { store, key }, state, permit))
+    Ok((store, key))
 }
 
 /// Returns the thread of the path, as [`owned_thread`], for an operation that loads it again under
@@ -315,18 +324,24 @@ async fn thread_to_change(
 async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Response, ApiError> {
     // Before the load: what a client reads slowly must not keep others from loading.
     let space = ReplySpace::acquire(&app, &caller).await?;
-    let (thread, mut state, mut permit) = owned_thread(&app, &caller, &path).await?;
+    let (store, key) = store_and_key(&app, &caller, &path).await?;
+    let is_running = || app.runs.find(&key).is_some_and(|run| run.is_running());
+    // Checked before the load, so that everything that a run stored before it ended is loaded. A
+    // run of another process may still receive the response.
+    let was_running = is_running();
+    let was_held = was_running || store.is_leased(&key.thread).await?;
+    let (state, mut permit) = owned_state(&app, &caller, &*store, &key.thread).await?;
     permit.end_load();
-    let OwnedThread { store, key } = thread;
+    let mut state = state.ok_or_else(|| ApiError::no_thread(&key.thread))?;
     // Only admins may see the folders of the server.
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);
-    let running = app.runs.find(&key).is_some_and(|run| run.is_running());
-    let is_incomplete = !running && is_interrupted(&state);
+    // And after it: a run that has begun meanwhile may have stored its input.
+    let running = was_running || is_running();
+    let is_incomplete = !was_held && !running && is_interrupted(&state);
     // A copy of a thread has copies of calls, which wait in the original alone.
     state.pending = own_pending(&state).cloned().collect();
     let reply = ThreadReply {
         running,
-        // A run of another process may still receive the response.
         interrupted: is_incomplete && !store.is_leased(&key.thread).await?,
         state,
         _permit: permit,

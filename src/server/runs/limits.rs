@@ -49,7 +49,8 @@ pub struct RunLimits {
     /// The maximum size of the bytes that the open streams of one user, and the replies with files
     /// and threads, have written and not sent, in addition to 64 KiB of each stream. A stream waits
     /// for space; a message that is longer, or the state of a thread, takes all of it. Such a reply
-    /// waits for at most 30 seconds and is a 429 then. Defaults to 64 MiB.
+    /// waits for at most 30 seconds and is a 429 then. Defaults to 64 MiB. At most 512 MiB are
+    /// used.
     pub reader_bytes_per_user: usize,
     /// The maximum number of messages in the log of a run; beyond it, the oldest messages are
     /// removed. Defaults to 10,000.

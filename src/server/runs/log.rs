@@ -13,14 +13,14 @@ use super::super::stream::{Encoder, StreamFormat};
 use super::limits::RunLimits;
 use super::position::Position;
 
-/// The share of a log, as its divisor, that the newest pieces of completed answers may take.
+/// The share of a log, as its divisor, that the newest pieces of completed responses may take.
 const RESERVE: usize = 8;
 
 /// The bounded log of a run's messages. The run never waits for a reader.
 ///
-/// A *piece* is a partial message of an answer. A full log first removes the pieces of completed
-/// answers except the newest, since the answers contain their texts, and then the oldest messages.
-/// A reader that has not read them yet receives [`ReadOutcome::Lagged`].
+/// A *piece* is a partial message of a response. A full log first removes the pieces of completed
+/// responses except the newest, since the responses contain their texts, and then the oldest
+/// messages. A reader that has not read them yet receives [`ReadOutcome::Lagged`].
 pub(super) struct Log {
     inner: Mutex<Inner>,
     /// The number of changes, for waiting readers.
@@ -35,11 +35,11 @@ struct Inner {
     /// An encoder in the state before the first entry.
     base: Encoder,
     removed: Removed,
-    /// The number of pieces of unfinished answers, by thread.
+    /// The number of pieces of unfinished responses, by thread.
     open_pieces: HashMap<Arc<str>, usize>,
     /// The number of pieces that can be removed.
     spare_pieces: usize,
-    /// The number of pieces of completed answers that are too new to be removed.
+    /// The number of pieces of completed responses that are too new to be removed.
     reserved_pieces: usize,
     /// The sequence number of the next message.
     next_seq: u64,
@@ -227,7 +227,7 @@ impl Log {
             .entries
             .partition_point(|entry| entry.seq() < cursor.seq);
         let mut entries = inner.entries.range(index..);
-        match entries.find(|entry| !entry.continues_cut_answer(cursor)) {
+        match entries.find(|entry| !entry.continues_cut_response(cursor)) {
             Some(entry) => {
                 cursor.seq = entry.seq() + 1;
                 ReadOutcome::Message(entry.message.clone(), entry.bytes)
@@ -259,9 +259,9 @@ impl LogEntry {
         self.altered_in.get_or_insert(pass);
     }
 
-    /// Returns `true` for a piece of an answer whose first pieces were removed before the reader
-    /// began. It is skipped, because the reader receives the whole answer.
-    fn continues_cut_answer(&self, cursor: &Cursor) -> bool {
+    /// Returns `true` for a piece of a response whose first pieces were removed before the reader
+    /// began. It is skipped, because the reader receives the whole response.
+    fn continues_cut_response(&self, cursor: &Cursor) -> bool {
         let is_piece = matches!(&*self.message, SdkMessage::Partial(_));
         let pass = self.altered_in.filter(|_| is_piece);
         pass.is_some_and(|pass| pass <= cursor.removed.passes)
@@ -302,33 +302,36 @@ impl Inner {
         self.entries.len() > self.max_messages || self.bytes > self.max_bytes
     }
 
-    /// Removes the pieces of completed answers except the newest. The answers contain their texts.
+    /// Removes the pieces of completed responses except the newest. The responses contain their
+    /// texts.
     fn remove_pieces(&mut self) {
         let reserve_start = self.reserve_start();
         self.removed.passes += 1;
         let pass = self.removed.passes;
-        let mut answers: HashMap<Arc<str>, u64> = HashMap::new();
+        let mut responses: HashMap<Arc<str>, u64> = HashMap::new();
         for entry in &self.entries {
-            if let SdkMessage::Assistant(answer) = &*entry.message {
-                answers.insert(answer.envelope.session_id.clone(), entry.seq());
+            if let SdkMessage::Assistant(response) = &*entry.message {
+                responses.insert(response.envelope.session_id.clone(), entry.seq());
             }
         }
 
-        // The threads with removed pieces whose answer is later in the log.
+        // The threads with removed pieces whose response is later in the log.
         let mut cut_sessions: HashSet<Arc<str>> = HashSet::new();
         let (mut bytes, mut last, mut reserved) = (0, self.removed.pieces, 0);
         self.entries.retain_mut(|entry| {
             let session_id = &entry.message.envelope().session_id;
             let seq = entry.message.seq();
-            let is_before_answer = answers.get(session_id).is_some_and(|answer| seq < *answer);
+            let is_before_response = responses
+                .get(session_id)
+                .is_some_and(|response| seq < *response);
             match &*entry.message {
-                SdkMessage::Partial(_) if is_before_answer && seq >= reserve_start => {
+                SdkMessage::Partial(_) if is_before_response && seq >= reserve_start => {
                     if cut_sessions.contains(session_id) {
                         entry.alter(pass);
                     }
                     reserved += 1;
                 }
-                SdkMessage::Partial(_) if is_before_answer => {
+                SdkMessage::Partial(_) if is_before_response => {
                     cut_sessions.insert(session_id.clone());
                     bytes += entry.bytes;
                     last = last.max(seq + 1);

@@ -371,6 +371,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn progress_of_a_call_that_waits_for_an_answer_is_no_output() {
+        let progress = |data: &Value| {
+            message(
+                &json!({"type": "tool_progress", "tool_use_id": "call_1", "tool_name": "ask",
+                "data": data}),
+            )
+        };
+        for format in [StreamFormat::AgUi, StreamFormat::AiSdk] {
+            let mut encoder = Encoder::new(format, EncoderOptions::new("run"));
+            let mut events = Vec::new();
+            encoder.push(
+                &message(&json!({"type": "system", "subtype": "init"})),
+                &mut events,
+            );
+            let start = progress(&json!({"state": "started", "args": {}}));
+            encoder.push(&start, &mut events);
+            let event_count = events.len();
+            encoder.push(&progress(&json!({"state": "waiting"})), &mut events);
+            assert_eq!(events.len(), event_count, "{format:?}");
+            encoder.push(&progress(&json!({"percent": 50})), &mut events);
+            assert!(events.len() > event_count, "{format:?}");
+        }
+    }
+
     #[tokio::test]
     async fn guard_of_long_events_is_held_until_they_are_written() {
         let mut encoder = Encoder::new(StreamFormat::Events, EncoderOptions::new("run"));

@@ -33,7 +33,7 @@ const TOKENS: [&str; 30] = [
     "\"approval\":{\"id\":\"call_1\",\"approved\":true},",
     "\"interruptId\":\"call_1\",",
     "\"status\":\"resolved\",",
-    "\"payload\":{\"editedArgs\":{}},",
+    "\"payload\":{\"approved\":true,\"editedArgs\":{}},",
     "\"context\":[{\"description\":\"a\",\"value\":\"b\"}],",
     "\"trigger\":\"regenerate-message\",",
     "\"\\u0000\":1e999,",

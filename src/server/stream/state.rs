@@ -280,7 +280,7 @@ impl StreamState {
                 is_error: data["is_error"] == true,
             };
             self.push_result(envelope, received, steps);
-        } else if !progress.is_started() {
+        } else if !progress.is_started() && !progress.is_waiting() {
             let elapsed = progress.elapsed_time_seconds;
             self.lanes.with_lane(envelope, steps, |lane, ids, out| {
                 if lane.record_progress(id, name, elapsed) {

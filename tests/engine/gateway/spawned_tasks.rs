@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentcore::gateway::{Gateway, GatewayBuilder, InProcessBus, InboundMessage, MessageBus};
+use agentcore::gateway::{
+    Delivery, Gateway, GatewayBuilder, InProcessBus, InboundMessage, MessageBus, OutboundMessage,
+};
 use agentcore::testing::FunctionModel;
 use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
-    AgentBuilder, FuncTool, ModelEvent, ModelRequest, Result, StopReason, ThreadStore, ToolCall,
-    ToolDecision, Usage, async_trait,
+    AgentBuilder, Error, ErrorKind, FuncTool, ModelEvent, ModelRequest, Result, StopReason,
+    ThreadStore, ToolCall, ToolDecision, Usage, async_trait,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -91,6 +93,59 @@ async fn task_beyond_the_limit_is_refused_until_another_has_ended() {
         }
         write_as(&bus, "3", "u1", "again", "Go").await;
         assert_eq!(read_text(&bus).await, texts[0]);
+    })
+    .await;
+}
+
+/// A bus that cannot be reached for the first reports about tasks.
+struct Unreachable {
+    inner: InProcessBus,
+    remaining_errors: AtomicUsize,
+}
+
+#[async_trait]
+impl MessageBus for Unreachable {
+    async fn publish_inbound(&self, message: InboundMessage) -> Result<()> {
+        let is_report = &*message.channel == "system";
+        if is_report && self.remaining_errors.load(Ordering::Relaxed) > 0 {
+            self.remaining_errors.fetch_sub(1, Ordering::Relaxed);
+            return Err(Error::new(ErrorKind::Connect, "no route to the bus"));
+        }
+        self.inner.publish_inbound(message).await
+    }
+
+    async fn consume_inbound(&self) -> Result<Option<Delivery<InboundMessage>>> {
+        self.inner.consume_inbound().await
+    }
+
+    async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
+        self.inner.publish_outbound(message).await
+    }
+
+    async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {
+        self.inner.consume_outbound(channel).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn end_of_a_task_is_reported_once_the_bus_can_be_reached() {
+    let model = spawning_model(|_| ModelEvent::Text("All quiet.".into()));
+    let bus = InProcessBus::default();
+    let unreachable = Unreachable {
+        inner: bus.clone(),
+        remaining_errors: AtomicUsize::new(3),
+    };
+    let gateway = Gateway::builder(AgentBuilder::new(model)).bus(unreachable);
+    let gateway = gateway.build().unwrap();
+    run_with(&gateway, async {
+        write(&bus, "m1", "Go").await;
+        assert_eq!(
+            read_text(&bus).await,
+            "Spawned subagent 'scout' for task: Look"
+        );
+        let notice = read_text(&bus).await;
+        assert_eq!(notice, "Task 'scout' completed.\n\nResult:\nAll quiet.");
+        read_none(&bus).await;
     })
     .await;
 }

@@ -369,6 +369,25 @@ async fn rule_that_matches_no_tool_is_logged_with_its_place() {
     assert_eq!(text.matches("matches no tool").count(), 2, "{text}");
 }
 
+#[tokio::test]
+async fn unknown_tool_of_a_subagent_is_logged_with_its_place() {
+    let yaml = "model: m\nsubagents:\n  - name: scout\n    tools:\n      - Read_File\n      \
+                - reed_file\n      - pay";
+    let config = Config::from_yaml(yaml).unwrap();
+    let pay = FuncTool::new("pay", "Pays", any_object(), |_, _| async { "paid" });
+    let parts = parts(ScriptedModel::new()).tool(pay);
+    let logged = Logged::default();
+    {
+        let _listening = listen(logged.clone());
+        let agent = config.agent("default").unwrap();
+        agent.builder(&parts).await.unwrap();
+    }
+    let text = logged.text();
+    let expected = "config:6:9: unknown tool \"reed_file\"; did you mean \"read_file\"?";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(text.matches("unknown tool").count(), 1, "{text}");
+}
+
 #[cfg(unix)]
 #[test]
 fn configuration_that_is_a_pipe_is_refused_without_waiting_for_it() {

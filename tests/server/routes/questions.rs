@@ -107,6 +107,10 @@ async fn answer_to_an_unknown_question_is_a_404_and_an_invalid_one_a_400() {
         json!({}),
         json!({"answer": "maybe"}),
         json!({"answer": "edit"}),
+        json!({"answer": "allow", "args": {"n": 2}}),
+        json!({"answer": "deny", "text": "not today"}),
+        json!({"answer": "allow_for_session", "picked": [0]}),
+        json!({"text": "two", "args": {"n": 2}}),
     ] {
         server
             .post("/agents/hitl/none", body)
@@ -138,6 +142,21 @@ async fn question_of_a_pending_call_is_a_409_at_hitl_and_is_resumed() {
         .await
         .ok(200);
     let body = decide(&thread["pending"][0], "th", json!({"decision": "allow"}));
+    let reply = server.post("/agents/resume", body).send().await.ok(200);
+    assert_eq!(reply["response"], "Done: acted with 1");
+}
+
+#[tokio::test]
+async fn decision_with_arguments_that_it_does_not_use_is_a_400_and_the_call_waits_on() {
+    let server = parking().await;
+    let call = parked(&server, "th").await;
+    let body = decide(&call, "th", json!({"decision": "allow", "args": {"n": 7}}));
+    let reply = server.post("/agents/resume", body).send().await;
+    let text = "the key \"args\" is only for the decision \"edit\"";
+    assert_eq!(reply.error(400), text);
+    // A client may send all keys.
+    let decision = json!({"decision": "allow", "args": null, "text": "", "picked": []});
+    let body = decide(&call, "th", decision);
     let reply = server.post("/agents/resume", body).send().await.ok(200);
     assert_eq!(reply["response"], "Done: acted with 1");
 }

@@ -250,6 +250,7 @@ impl ResumeEntry {
                 ..
             } => Ok(Decision::deny(call, message())),
             ResumePayload {
+                approved: Some(true),
                 edited_args: Some(args),
                 ..
             } => Ok(Decision::edit(call, room.parse("editedArgs", args)?)),
@@ -402,12 +403,8 @@ mod tests {
         let body = body(&json!({"messages": [message("a"), message("b"), message("c")]}));
         let ids = |known: &[&str]| {
             let input = body.input(|id| known.contains(&id)).unwrap();
-            input
-                .messages
-                .iter()
-                .map(|(id, _)| id.to_string())
-                .collect::<Vec<_>>()
-                .concat()
+            let ids = input.messages.iter().map(|(id, _)| &**id);
+            ids.collect::<String>()
         };
         assert_eq!(ids(&[]), "abc");
         assert_eq!(ids(&["a"]), "bc");
@@ -439,11 +436,19 @@ mod tests {
     fn unknown_part_is_an_error_that_names_the_known_ones() {
         let part = json!({"type": "video", "source": {"type": "url", "value": "https://a"}});
         let messages = json!([{"id": "1", "role": "user", "content": [part]}]);
-        let error = body(&json!({ "messages": messages }))
-            .input(|_| false)
-            .unwrap_err();
+        let body = body(&json!({ "messages": messages }));
+        let error = body.input(|_| false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         assert!(error.to_string().contains("use text, image"), "{error}");
+    }
+
+    #[test]
+    fn edited_arguments_without_an_approval_are_an_error() {
+        let payload = json!({"editedArgs": {"n": 2}});
+        let entry = json!({"interruptId": "a", "status": "resolved", "payload": payload});
+        let body = body(&json!({"resume": [entry]}));
+        let error = body.decisions(&[pending("a", None)], 5).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     }
 
     #[test]
@@ -475,15 +480,11 @@ mod tests {
         };
         for (resume, text) in [
             (json!([]), "\"a\" has no entry"),
-            (
-                json!([entry("b")]),
-                "no call waits under the interrupt \"b\"",
-            ),
+            (json!([entry("b")]), "under the interrupt \"b\""),
             (json!([entry("a")]), "has expired"),
         ] {
-            let error = body(&json!({ "resume": resume }))
-                .decisions(&calls, 5)
-                .unwrap_err();
+            let body = body(&json!({ "resume": resume }));
+            let error = body.decisions(&calls, 5).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict);
             assert!(error.to_string().contains(text), "{error}");
         }
