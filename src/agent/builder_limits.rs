@@ -166,10 +166,11 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the time limit of one phase of a hook, not counting the time inside
-    /// [`Next::run`](crate::Next::run). Defaults to 60 seconds; `None` is no limit. In a run that
-    /// was interrupted or reached its time limit, all `after_agent` hooks together have 10 seconds,
-    /// even with `None`.
+    /// Sets the time limit of one phase of a hook. The time inside [`Next::run`](crate::Next::run)
+    /// does not count, and the limit starts over once a call of it has waited: a hook that repeats
+    /// a call has the whole time for each attempt. Defaults to 60 seconds; `None` is no limit. In a
+    /// run that was interrupted or reached its time limit, all `after_agent` hooks together have 10
+    /// seconds, even with `None`.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.settings.hook_timeout = timeout.into();
         self

@@ -83,7 +83,7 @@
 //!   have.
 //!
 //! A panic counts as an error, and so does exceeding the agent's hook timeout; the time inside
-//! [`Next::run`] does not count.
+//! [`Next::run`] does not count, and the timeout starts over once a call of it has waited.
 //!
 //! # Cancellation
 //!
