@@ -230,9 +230,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a source of tools that may change during a run. It is asked when a run begins and before
-    /// each turn. Its tools that have the name of a tool of the agent or of a hook are omitted, with
-    /// a warning, and so are tools that providers would refuse.
+    /// Adds a source of tools that may change during a run. It is asked when a run begins and
+    /// before each turn. Its tools that have the name of a tool of the agent or of a hook are
+    /// omitted, with a warning, and so are tools that providers would refuse.
     pub fn tool_source(mut self, source: impl ToolSource) -> Self {
         self.sources.push(Arc::new(source));
         self

@@ -30,9 +30,10 @@ pub(super) type CompleteBuilder = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Sen
 ///
 /// An [`Instance`] to which the program has no handle is dropped if it was not used for an hour,
 /// and, while there are more than 1,024, the least recently used instance first; the next
-/// [`get_or_clone`](Self::get_or_clone) makes it again. A use is a call of `get_or_clone`, and these
-/// calls, for any agent, drop the instances: a registry that is not used keeps them. Switched hooks
-/// stay switched, for up to 65,536 instances. An instance whose backend was moved is not dropped.
+/// [`get_or_clone`](Self::get_or_clone) makes it again. A use is a call of `get_or_clone`, and
+/// these calls, for any agent, drop the instances: a registry that is not used keeps them. Switched
+/// hooks stay switched, for up to 65,536 instances. An instance whose backend was moved is not
+/// dropped.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 

@@ -399,9 +399,10 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// Returns [`Io`](ErrorKind::Io) if the folder cannot be read. If checkpoints cannot be removed,
-    /// returns the first error after all other sessions were tried: [`Io`](ErrorKind::Io), or
-    /// [`SessionBusy`](ErrorKind::SessionBusy) if another process has locked them.
+    /// Returns [`Io`](ErrorKind::Io) if the folder cannot be read. If checkpoints cannot be
+    /// removed, returns the first error after all other sessions were tried:
+    /// [`Io`](ErrorKind::Io), or [`SessionBusy`](ErrorKind::SessionBusy) if another process has
+    /// locked them.
     ///
     /// # Cancel safety
     ///
