@@ -34,8 +34,9 @@
 //! is reached.
 //!
 //! However a run ends, the stream begins with `system/init` and ends with exactly one `result`, and
-//! the stored history can be sent to any provider. Messages of subagents have a
-//! `parent_tool_use_id`; their runs begin with a `task_started` and end with a `task_notification`.
+//! the stored history can be sent to any provider, once the calls that wait for approval have their
+//! results. Messages of subagents have a `parent_tool_use_id`; their runs begin with a
+//! `task_started` and end with a `task_notification`.
 //!
 //! * `providers`: models over HTTP (feature `http`); [`Model`]: a model of your own.
 //! * [`FuncTool`] and [`Tool`]: your own tools; [`tools`]: those of this crate, for files, search,

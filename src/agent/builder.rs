@@ -163,7 +163,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of tokens of one response. Defaults to the model's limit.
+    /// Sets the maximum number of tokens of one response. Defaults to the model's limit for
+    /// Anthropic and for OpenAI's own server, and to the server's own limit for all others.
     pub fn max_output_tokens(mut self, tokens: u32) -> Self {
         self.request.max_output_tokens = Some(tokens);
         self
@@ -229,9 +230,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a source of tools that may change during a run. It is asked before each turn. Its tools
-    /// that have the name of a tool of the agent or of a hook are omitted, with a warning, and so
-    /// are tools that providers would refuse.
+    /// Adds a source of tools that may change during a run. It is asked when a run begins and
+    /// before each turn. Its tools that have the name of a tool of the agent or of a hook are
+    /// omitted, with a warning, and so are tools that providers would refuse.
     pub fn tool_source(mut self, source: impl ToolSource) -> Self {
         self.sources.push(Arc::new(source));
         self

@@ -151,7 +151,8 @@ impl AgentBuilder {
 
     /// Sets the time within which each tool source must answer; sources are asked concurrently.
     /// Defaults to 30 seconds. If a source does not answer in time, its last tools are used, with a
-    /// warning, and the source is asked again before the next turn.
+    /// warning, and the source is asked again before the next turn, also before the first: a source
+    /// that hangs delays the first model call by twice this time.
     pub fn tool_source_timeout(mut self, timeout: Duration) -> Self {
         self.limits.source_timeout = timeout;
         self
@@ -160,16 +161,18 @@ impl AgentBuilder {
     /// Sets whether calls that repeat without progress are detected. When the same call has
     /// returned the same result in three turns, the model is warned; after five, the run ends with
     /// [`ExitReason::LoopDetected`](crate::ExitReason::LoopDetected). The count of a call starts
-    /// over after a turn without it in which another call or result was new. Defaults to `true`.
+    /// over if it was absent from a turn and another call or result was new since its last turn.
+    /// Defaults to `true`.
     pub fn loop_detection(mut self, enabled: bool) -> Self {
         self.limits.loop_detection = enabled;
         self
     }
 
-    /// Sets the time limit of one phase of a hook, not counting the time inside
-    /// [`Next::run`](crate::Next::run). Defaults to 60 seconds; `None` is no limit. In a run that
-    /// was interrupted or reached its time limit, all `after_agent` hooks together have 10 seconds,
-    /// even with `None`.
+    /// Sets the time limit of one phase of a hook. The time inside [`Next::run`](crate::Next::run)
+    /// does not count, and the limit starts over once a call of it has waited: a hook that repeats
+    /// a call has the whole time for each attempt. Defaults to 60 seconds; `None` is no limit. In a
+    /// run that was interrupted or reached its time limit, all `after_agent` hooks together have 10
+    /// seconds, even with `None`.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.settings.hook_timeout = timeout.into();
         self

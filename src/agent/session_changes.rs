@@ -30,7 +30,10 @@ impl Session {
     /// # Errors
     ///
     /// Returns [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if there is nothing to copy,
-    /// and [`Conflict`](crate::ErrorKind::Conflict) if the new id is taken.
+    /// [`Conflict`](crate::ErrorKind::Conflict) if the new id is taken,
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run has leased the new id,
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) if the new id is empty or not one that
+    /// the store accepts, or the store's error.
     ///
     /// # Cancel safety
     ///

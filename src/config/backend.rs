@@ -14,7 +14,8 @@ pub enum BackendType {
     /// A folder of this machine.
     #[default]
     Local,
-    /// Files in memory, without commands: at most 64 MiB, or 8 MiB for each user of a registry.
+    /// Files in memory, without commands: at most 64 MiB, or 8 MiB for each agent and user of a
+    /// registry.
     State,
     /// A container (feature `docker`).
     Docker,

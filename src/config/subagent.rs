@@ -1,8 +1,11 @@
 //! The configuration of a subagent.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use crate::error::Result;
+use crate::model::Model;
 use crate::subagent::{SubagentDefinition, SubagentRegistry};
 use crate::tool::{FuncTool, Tool};
 use crate::tools;
@@ -72,13 +75,17 @@ impl AgentConfig {
                 return Err(self.error_at(&path, text));
             }
         }
-        self.subagent_registry().map(drop)
+        self.subagent_registry(|_| true).map(drop)
     }
 
-    /// Returns the definitions of the subagents.
-    fn subagent_registry(&self) -> Result<SubagentRegistry> {
+    /// Returns the definitions of the chosen subagents.
+    fn subagent_registry(&self, is_chosen: fn(&SubAgentCfg) -> bool) -> Result<SubagentRegistry> {
         let mut registry = SubagentRegistry::new();
         for (index, subagent) in self.subagents.iter().enumerate() {
+            if !is_chosen(subagent) {
+                continue;
+            }
+
             let description = subagent.description.as_str();
             let mut definition = SubagentDefinition::new(description, &subagent.system_prompt)
                 .with_tools(subagent.tools.iter().cloned());
@@ -90,29 +97,45 @@ impl AgentConfig {
         Ok(registry)
     }
 
-    /// Returns the tools that start subagents: `delegate_to_agent` if there is a synchronous
-    /// subagent, and the tools for tasks if there is a background one.
+    /// Returns the tools that start subagents: `delegate_to_agent` for the synchronous subagents,
+    /// and the tools for tasks for the background ones.
     pub(super) fn subagent_tools(&self, parts: &Parts) -> Result<Vec<FuncTool>> {
-        if self.subagents.is_empty() {
+        let models = self.subagent_models(parts)?;
+        let mut tools = self.delegation_tools(&models, |subagent| subagent.sync)?;
+        tools.retain(|tool| tool.name() == "delegate_to_agent");
+        let mut task_tools = self.delegation_tools(&models, |subagent| subagent.background)?;
+        task_tools.retain(|tool| tool.name() != "delegate_to_agent");
+        tools.extend(task_tools);
+        Ok(tools)
+    }
+
+    /// Returns all tools that delegate to the chosen subagents; none if no subagent is chosen.
+    fn delegation_tools(
+        &self,
+        models: &[(&str, Arc<dyn Model>)],
+        is_chosen: fn(&SubAgentCfg) -> bool,
+    ) -> Result<Vec<FuncTool>> {
+        if !self.subagents.iter().any(is_chosen) {
             return Ok(Vec::new());
         }
 
-        let mut builder = tools::delegate(self.subagent_registry()?);
+        let mut builder = tools::delegate(self.subagent_registry(is_chosen)?);
+        for (name, model) in models {
+            builder = builder.model_alias(*name, model.clone());
+        }
+        builder.build()
+    }
+
+    /// Returns the models that the subagents name.
+    fn subagent_models(&self, parts: &Parts) -> Result<Vec<(&str, Arc<dyn Model>)>> {
+        let mut models = Vec::new();
         for (index, subagent) in self.subagents.iter().enumerate() {
             if let Some(name) = &subagent.model {
                 let model = (parts.make_model)(name)
                     .map_err(|error| self.error_from(&format!("subagents.{index}.model"), error))?;
-                builder = builder.model_alias(name.as_str(), model);
+                models.push((name.as_str(), model));
             }
         }
-
-        let has_sync = self.subagents.iter().any(|subagent| subagent.sync);
-        let has_background = self.subagents.iter().any(|subagent| subagent.background);
-        let mut tools = builder.build()?;
-        tools.retain(|tool| match tool.name() {
-            "delegate_to_agent" => has_sync,
-            _ => has_background,
-        });
-        Ok(tools)
+        Ok(models)
     }
 }

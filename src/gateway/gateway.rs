@@ -239,7 +239,7 @@ impl Gateway {
         self.core.state.as_ref()?.last_channel()
     }
 
-    /// Adds a tool, for the turns that have not begun.
+    /// Adds a tool. Turns in progress have it from their next model call on.
     ///
     /// # Errors
     ///

@@ -118,8 +118,9 @@
 //! Permission questions, `AskUserQuestion` and the tools of
 //! [`request_user_input`](crate::tools::request_user_input) ask in the chat of their turn. The next
 //! message of the same sender there is the answer to the oldest open question; other messages wait
-//! for the end of the turn. Only a plain `yes` or `always` allows a call. A message that was taken
-//! as an answer is not part of the conversation, even if it is delivered again.
+//! for the end of the turn. Only a plain `yes`, `y` or `always` allows a call, in any case of
+//! letters and with punctuation at its end. A message that was taken as an answer is not part of
+//! the conversation, even if it is delivered again.
 //!
 //! A question waits for the [`ask_timeout`](GatewayBuilder::ask_timeout). After that time, the
 //! outcome depends on the run that asked:

@@ -20,7 +20,7 @@ struct Registered {
 }
 
 impl RegisteredTools {
-    /// Adds a tool, for the turns that have not begun.
+    /// Adds a tool.
     pub(super) fn register(&self, tool: impl Tool) -> Result<()> {
         lock(&self.0.tools).register(tool)?;
         self.0.version.fetch_add(1, Ordering::AcqRel);

@@ -71,8 +71,8 @@ pub(super) async fn guard_wrapping<T>(
 }
 
 pin_project! {
-    /// The future of a hook's phase. It fails if the phase takes too long, not counting the time
-    /// inside `Next::run`.
+    /// The future of a hook's phase. It fails if the phase takes too long, before it waits for a
+    /// call of `Next::run` or after it has waited for one.
     struct GuardedHook<'a, F> {
         // `None` only during the drop.
         #[pin]
@@ -81,7 +81,8 @@ pin_project! {
         runs_in_progress: Option<&'a AtomicUsize>,
         timeout: Option<Duration>,
         clock: &'a PollClock,
-        // Set only while the hook waits for something other than `Next::run`.
+        // Set only while the hook waits for something other than `Next::run`: a hook that repeats a
+        // call must not begin with a timer that has almost run out.
         timer: Option<Box<RunTimer>>,
     }
 

@@ -158,7 +158,9 @@ pub trait Hook: Send + Sync + 'static {
     /// result of the call, unchanged, changed or [suppressed](ToolResult::suppressed).
     ///
     /// Not called for a call that was refused before it began, that was cancelled, that waits for
-    /// an answer, or that a person [replied](crate::Answer::Reply) to instead of permitting it.
+    /// an answer, or that a person [replied](crate::Answer::Reply) to instead of permitting it. Nor
+    /// is it called after the `post_tool_use` of an earlier hook has failed: that error is the
+    /// result. A hook that must see every call is added first.
     async fn post_tool_use(
         &self,
         _cx: &RunContext,

@@ -78,12 +78,13 @@
 //!   hook, and the changes of that step are discarded. When `before_agent` fails, `after_agent` is
 //!   called for no hook.
 //! * `pre_tool_use`, `wrap_tool_call`, `post_tool_use`: the call's result is an error that names
-//!   the hook; the run continues.
+//!   the hook, and the later hooks of `pre_tool_use` or `post_tool_use` are not called for it; the
+//!   run continues.
 //! * `before_stop`, `after_agent`: the error is emitted as a warning; the run ends as it would
 //!   have.
 //!
 //! A panic counts as an error, and so does exceeding the agent's hook timeout; the time inside
-//! [`Next::run`] does not count.
+//! [`Next::run`] does not count, and the timeout starts over once a call of it has waited.
 //!
 //! # Cancellation
 //!

@@ -290,9 +290,10 @@ impl PermissionRules {
         rule_enforcement(&self.rules, &self.context, sandbox)
     }
 
-    /// Returns the decision about a call in the configured mode, with its reason, without the
-    /// grants of any session. It is computed in the calling thread, like
-    /// [`explain_command`](Self::explain_command).
+    /// Returns the decision about a call, with its reason, in the mode of these rules or else in
+    /// [`PermissionMode::Default`], without the grants of any session and without the files that
+    /// [`MemoryHook`](crate::hooks::MemoryHook) makes writable. It is computed in the calling
+    /// thread, like [`explain_command`](Self::explain_command).
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
         let disk = Disk::default();
         let call = CallAccesses::of(call, tool, &self.context, &disk);

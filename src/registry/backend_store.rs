@@ -254,8 +254,8 @@ fn check_memory(backends: &HashMap<Key, StoredBackend>) -> Result<()> {
         return Ok(());
     }
     let text = format!(
-        "{MAX_STATE_BACKENDS} users have files in memory, which is the limit; remove a backend, or \
-         use one of the type \"local\""
+        "{MAX_STATE_BACKENDS} backends have files in memory, which is the limit; remove a backend, \
+         or use one of the type \"local\""
     );
     Err(Error::new(ErrorKind::QuotaExhausted, text))
 }

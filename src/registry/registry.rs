@@ -28,10 +28,12 @@ pub(super) type CompleteBuilder = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Sen
 
 /// Templates of agents, and an agent of each template for each user. Clones share one registry.
 ///
-/// An [`Instance`] to which the program has no handle is dropped an hour after its last
-/// [`get_or_clone`](Self::get_or_clone), and, while there are more than 1,024, the least recently
-/// used instance first; the next call makes it again. Switched hooks stay switched, for up to
-/// 65,536 instances. An instance whose backend was moved is not dropped.
+/// An [`Instance`] to which the program has no handle is dropped if it was not used for an hour,
+/// and, while there are more than 1,024, the least recently used instance first; the next
+/// [`get_or_clone`](Self::get_or_clone) makes it again. A use is a call of `get_or_clone`, and
+/// these calls, for any agent, drop the instances: a registry that is not used keeps them. Switched
+/// hooks stay switched, for up to 65,536 instances. An instance whose backend was moved is not
+/// dropped.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 
@@ -272,8 +274,8 @@ impl Registry {
     /// # Errors
     ///
     /// Returns [`ErrorKind::NotFound`] if there is no such template, [`ErrorKind::InvalidRequest`]
-    /// if the user's id is empty or longer than 256 bytes, [`ErrorKind::QuotaExhausted`] if 1,024
-    /// users have files in memory, and the errors of
+    /// if the user's id is empty or longer than 256 bytes, [`ErrorKind::QuotaExhausted`] if there
+    /// are 1,024 backends with files in memory, one for each agent and user, and the errors of
     /// [`AgentConfig::builder`](crate::config::AgentConfig::builder) and [`AgentBuilder::build`].
     ///
     /// # Cancel safety

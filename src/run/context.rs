@@ -321,9 +321,11 @@ impl RunContext {
         &self.0.cancellation
     }
 
-    /// Ends the run before its next model call with
-    /// [`ExitReason::HookStopped`](super::ExitReason::HookStopped). If `stop` is called again, the
-    /// first reason stays. A run that waits for background tasks stops waiting.
+    /// Ends the run before its next turn with
+    /// [`ExitReason::HookStopped`](super::ExitReason::HookStopped). A model call that is being
+    /// prepared or is in progress, and the tool calls of its response, still run: to prevent the
+    /// model call, return an error, or from `wrap_model_call` a response of your own. If `stop` is
+    /// called again, the first reason stays. A run that waits for background tasks stops waiting.
     pub fn stop(&self, reason: impl Into<String>) {
         lock(&self.0.hook_stop).get_or_insert(reason.into().into());
         self.shared().end_wait();

@@ -43,15 +43,16 @@ impl RunHandle {
     }
 
     /// Stops the run at once: the model's stream and the running tools are dropped, calls without a
-    /// result get an error result, and the run ends with [`ExitReason::Interrupted`]. Does nothing
-    /// after the run has ended.
+    /// result get an error result, and the run ends with [`ExitReason::Interrupted`]. While the run
+    /// is being closed, it only limits the remaining time of the `after_agent` hooks to 10 seconds,
+    /// and the reason stays. Does nothing after the run has ended.
     pub fn interrupt(&self) {
         self.0.request_stop(Stop::Interrupt);
     }
 
     /// Like [`interrupt`](Self::interrupt), with [`ExitReason::Aborted`], for a program that
-    /// distinguishes its own stops from those of a user. If both are requested before the run ends,
-    /// the reason is `Aborted`.
+    /// distinguishes its own stops from those of a user. If both are requested before the loop
+    /// ends, the reason is `Aborted`.
     pub fn abort(&self) {
         self.0.request_stop(Stop::Abort);
     }

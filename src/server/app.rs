@@ -113,7 +113,7 @@ fn of_agent(error: Error) -> ApiError {
     match error.kind() {
         // Such as a tool that must be registered first.
         ErrorKind::Config => ApiError::bad_request(error.to_string()),
-        // Too many users have files in memory.
+        // Too many backends have files in memory.
         ErrorKind::QuotaExhausted => {
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
         }

@@ -23,16 +23,19 @@ use super::tool::Tool;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum PermissionMode {
-    /// Calls that no rule allows need a question.
+    /// Calls that no rule allows need a question, unless their tool only reads.
     #[default]
     Default,
     /// Only tools that are [read-only](super::SideEffect::is_read_only) are allowed.
     Plan,
-    /// Edits inside the workspace need no question.
+    /// Like `Default`, but edits inside the workspace need no question. Writing a protected file
+    /// does.
     AcceptEdits,
-    /// No call needs a question. Deny rules still apply.
+    /// Calls that no rule is about run without a question. Rules to deny and to ask, and the
+    /// protection of files, still apply, and a call that a rule to deny may be about is denied. See
+    /// [`permission`](crate::permission).
     BypassPermissions,
-    /// Calls that would need a question are denied.
+    /// Like `Default`, but calls that would need a question are denied.
     DontAsk,
 }
 

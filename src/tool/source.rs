@@ -11,8 +11,8 @@ use super::tool::Tool;
 /// A source of tools that may change during a run: a server that other programs register tools
 /// with, or a peer that offers its own tools, such as an MCP server.
 ///
-/// The loop reads the tools before each turn, so a new tool is callable in the next turn and a
-/// removed tool is no longer offered. A call in progress still runs its tool to the end.
+/// A run reads the tools when it begins and before each turn, so a new tool is callable in the next
+/// turn and a removed tool is no longer offered. A call in progress still runs its tool to the end.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -62,8 +62,8 @@ pub trait ToolSource: Send + Sync + 'static {
     async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>>;
 
     /// Returns a number that changes whenever the tools change: they are read again only if it
-    /// differs from the last one. It is called before each turn and must be quick. Defaults to
-    /// `None`: the tools are read before each turn. A panic counts as an error of
+    /// differs from the last one. It is called when a run begins and before each turn, and must be
+    /// quick. Defaults to `None`: the tools are read each time. A panic counts as an error of
     /// [`tools`](Self::tools).
     fn version(&self) -> Option<u64> {
         None

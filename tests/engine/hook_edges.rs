@@ -5,8 +5,8 @@ use agentcore::sdk::{ApiStreamEvent, SystemKind};
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::{AskOrigin, Verdict};
 use agentcore::{
-    ExitReason, Message, Messages, ModelEvent, ModelResponse, SdkMessage, StopDecision, ToolCall,
-    ToolDecision, ToolResult,
+    Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, ModelResponse, SdkMessage,
+    StopDecision, ToolCall, ToolDecision, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -148,6 +148,59 @@ async fn post_tool_use_hooks_run_in_order_and_only_for_calls_that_ran() {
         answer_of(vec![post("a"), deny]).await.content.text(),
         "Error: no"
     );
+}
+
+#[tokio::test]
+async fn post_tool_use_hooks_after_one_that_failed_do_not_run() {
+    let fail = hook::post_tool_use("fail", |_cx, _call, _result| async {
+        Err(Error::new(ErrorKind::Other, "broken"))
+    });
+
+    let log = Log::default();
+    let see = |name: &'static str| {
+        hook::post_tool_use_with(
+            name,
+            log.clone(),
+            move |log, _cx, _call, result| async move {
+                log.add(name);
+                Ok(result)
+            },
+        )
+    };
+
+    let result = answer_of(vec![see("first"), fail, see("last")]).await;
+    let text = result.content.text();
+    assert!(result.is_error && text.contains("`fail`"), "{text}");
+    assert_eq!(log.take(), ["first"]);
+}
+
+#[tokio::test]
+async fn stop_in_a_hook_ends_the_run_before_its_next_turn() {
+    let stop_first = hook::before_agent("stop", |cx, state| async move {
+        cx.stop("enough");
+        Ok(state)
+    });
+    let stop_prepared = hook::modify_request("stop", |cx, messages| async move {
+        cx.stop("enough");
+        Ok(messages)
+    });
+
+    for (stop, is_called) in [(stop_first, false), (stop_prepared, true)] {
+        let model = echoing();
+        let agent = agent(StrictModel::new(model.clone()))
+            .tool(echo())
+            .hook(stop)
+            .build()
+            .unwrap();
+        let output = agent.run("Go").await.unwrap();
+        assert_eq!(output.end, ExitReason::HookStopped);
+        assert_eq!(output.turns, u32::from(is_called));
+        assert_eq!(model.requests().len(), usize::from(is_called));
+
+        // The call of the response has run.
+        let expected: &[&str] = if is_called { &["x"] } else { &[] };
+        assert_eq!(result_texts(&output.messages), expected);
+    }
 }
 
 #[tokio::test]

@@ -201,6 +201,35 @@ async fn inner_time_of_model_and_tool_does_not_count_as_hook_time() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn hook_time_starts_over_after_a_call_that_has_waited() {
+    for (seconds_after, is_in_time) in [(4, true), (6, false)] {
+        let hook = hook::wrap_model_call("retry", move |request, next| async move {
+            sleep(4).await;
+            let response = next.run(request).await;
+            sleep(seconds_after).await;
+            response
+        });
+
+        let model = ScriptedModel::new()
+            .say("done")
+            .delayed(Duration::from_secs(100));
+        let agent = agent(model)
+            .hook(hook)
+            .hook_timeout(Duration::from_secs(5))
+            .build()
+            .unwrap();
+        let outcome = agent.run("Go").await;
+        if is_in_time {
+            assert_eq!(outcome.unwrap().text, "done");
+        } else {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Hook);
+            assert!(error.text().contains("took longer than 5s"), "{error}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn hook_may_return_a_result_without_calling_next() {
     let log = Log::default();

@@ -79,6 +79,16 @@ async fn expired_sessions_are_removed_on_access() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn expired_session_has_no_revision_before_it_is_swept() {
+    let store = ThreadStore::with_ttl(Duration::from_secs(60));
+    store.save("a", AgentState::new("a"));
+    assert!(store.revision("a").await.unwrap().is_some());
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(store.len(), 1);
+    assert_eq!(store.revision("a").await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn leased_session_does_not_expire() {
     let store = ThreadStore::with_ttl(Duration::from_secs(60));
     let model = ScriptedModel::new()

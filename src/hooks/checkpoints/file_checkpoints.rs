@@ -399,8 +399,10 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// Returns [`Io`](ErrorKind::Io) if the folder cannot be read or checkpoints cannot be removed,
-    /// and [`SessionBusy`](ErrorKind::SessionBusy) if another process has locked some of them.
+    /// Returns [`Io`](ErrorKind::Io) if the folder cannot be read. If checkpoints cannot be
+    /// removed, returns the first error after all other sessions were tried:
+    /// [`Io`](ErrorKind::Io), or [`SessionBusy`](ErrorKind::SessionBusy) if another process has
+    /// locked them.
     ///
     /// # Cancel safety
     ///
@@ -409,13 +411,20 @@ impl FileCheckpoints {
         let inner = self.inner.clone();
         let sessions = blocking(move || inner.storage.sessions()).await?;
         let mut removed = 0;
+        let mut first_error = Ok(());
         for (session, age) in sessions {
             let is_old = age.is_some_and(|age| age >= older_than);
-            if is_old && !self.inner.runs.is_busy(&session) {
-                removed += usize::from(self.forget(&session).await?);
+            if !is_old || self.inner.runs.is_busy(&session) {
+                continue;
+            }
+
+            match self.forget(&session).await {
+                Ok(is_removed) => removed += usize::from(is_removed),
+                Err(error) => first_error = first_error.and(Err(error)),
             }
         }
-        Ok(removed)
+
+        first_error.map(|()| removed)
     }
 }
 

@@ -270,7 +270,8 @@ impl SessionStore for ThreadStore {
     async fn revision(&self, id: &str) -> Result<Option<u64>> {
         let threads = lock(&self.0);
         let entry = threads.get(id).filter(|entry| entry.exists);
-        Ok(entry.map(|entry| entry.write_order))
+        let live_entry = entry.filter(|entry| !threads.is_expired(entry));
+        Ok(live_entry.map(|entry| entry.write_order))
     }
 }
 

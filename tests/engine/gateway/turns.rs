@@ -1,5 +1,6 @@
 //! Turns: from a message to its reply.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentcore::gateway::{
@@ -15,6 +16,7 @@ use agentcore::{
 };
 use serde_json::json;
 
+use crate::kit::any_object;
 use crate::kit::keys::{Logged, assert_no_leak, listen};
 
 use super::{gateway_of, golden, read, read_none, read_text, run_with, write, write_as};
@@ -304,6 +306,35 @@ async fn registered_tool_serves_later_turns_and_is_listed() {
         assert_eq!(read_text(&bus).await, "ok");
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn registered_tool_serves_the_next_model_call_of_a_turn_in_progress() {
+    let late = || FuncTool::new("late", "A tool", any_object(), |_cx, _args| async { "" });
+    let gateway_cell = Arc::new(OnceLock::<Gateway>::new());
+    let cell = gateway_cell.clone();
+    let register = FuncTool::new("register", "Registers", any_object(), move |_cx, _args| {
+        cell.get().unwrap().register_tool(late()).unwrap();
+        async { "registered" }
+    });
+
+    let bus = InProcessBus::default();
+    let model = ScriptedModel::new().call("register", json!({})).say("ok");
+    let agent = AgentBuilder::new(model.clone()).tool(register);
+    let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
+    gateway_cell.set(gateway.clone()).ok().unwrap();
+    run_with(&gateway, async {
+        write(&bus, "tg:7", "Go").await;
+        assert_eq!(read_text(&bus).await, "ok");
+    })
+    .await;
+
+    let requests = model.requests();
+    let has_late = requests.iter().map(|request| {
+        let mut tools = request.tools.iter();
+        tools.any(|tool| &*tool.name == "late")
+    });
+    assert_eq!(has_late.collect::<Vec<_>>(), [false, true]);
 }
 
 #[tokio::test(start_paused = true)]

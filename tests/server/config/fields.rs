@@ -8,7 +8,7 @@ use agentcore::{ExitReason, FuncTool, PermissionMode, Usage};
 use serde_json::json;
 
 use super::{build_error, built, parts};
-use crate::kit::any_object;
+use crate::kit::{any_object, result_texts};
 
 const FULL: &str = r##"
 name: code-assistant
@@ -301,6 +301,37 @@ async fn subagents_have_the_tools_that_they_can_be_started_with() {
         "{background:?}"
     );
     assert_eq!(tools("async: true").await.len(), background.len() + 1);
+}
+
+#[tokio::test]
+async fn subagents_are_started_only_in_the_ways_that_their_own_keys_allow() {
+    let yaml = "model: m\nsubagents: [{ name: fast }, { name: batch, sync: false, async: true }]";
+    let model = ScriptedModel::new()
+        .calls([
+            ("delegate_to_agent", json!({"agent": "batch", "task": "Go"})),
+            ("start_async_task", json!({"agent": "fast", "task": "Go"})),
+        ])
+        .say("Done.");
+    let config = Config::from_yaml(yaml).unwrap();
+    let agent = config.agent("default").unwrap();
+    let builder = agent.builder(&parts(model.clone())).await.unwrap();
+    let output = builder.build().unwrap().run("Go").await.unwrap();
+
+    let requests = model.requests();
+    let names_of = |name: &str| {
+        let tool = requests[0].tools.iter().find(|tool| &*tool.name == name);
+        let description = &tool.unwrap().description;
+        ["fast", "batch"].map(|agent| description.contains(&format!("\n- {agent}: ")))
+    };
+    assert_eq!(names_of("delegate_to_agent"), [true, false]);
+    assert_eq!(names_of("start_async_task"), [false, true]);
+    assert_eq!(
+        result_texts(&output.messages),
+        [
+            "Error: unknown sub-agent \"batch\"",
+            "Error: unknown sub-agent \"fast\""
+        ]
+    );
 }
 
 #[tokio::test]

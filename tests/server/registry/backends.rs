@@ -109,7 +109,7 @@ async fn files_in_memory_of_a_user_and_their_users_are_limited() {
     create("u5").await.unwrap();
     let error = create("one_more").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::QuotaExhausted);
-    assert!(error.to_string().contains("1024 users"), "{error}");
+    assert!(error.to_string().contains("1024 backends"), "{error}");
     assert!(store.remove("a", "u7"));
     create("one_more").await.unwrap();
 }

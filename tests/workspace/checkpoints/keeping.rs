@@ -138,6 +138,20 @@ async fn old_checkpoints_are_removed() {
     assert!(!files.forget("s").await.unwrap());
 }
 
+#[tokio::test]
+async fn session_that_cannot_be_removed_does_not_keep_later_ones() {
+    let place = Place::new();
+    let files = place.files();
+    place.changes(&files, json!([["write", "a", "1"]])).await;
+
+    // Sessions are removed in the order of their ids.
+    fs::create_dir(place.folder().join("b.files")).unwrap();
+    let error = files.prune(Duration::ZERO).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.text().contains("b.files"), "{error}");
+    assert_eq!(files.sessions().await.unwrap(), [Arc::<str>::from("b")]);
+}
+
 /// How long somebody may take to come to a lock.
 #[cfg(target_os = "linux")]
 const LONGEST: Duration = Duration::from_secs(60);
