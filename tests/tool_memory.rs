@@ -21,8 +21,6 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const MIB: usize = 1024 * 1024;
-const CALLS: usize = 16;
-
 /// The most that all calls may take together, their results included. Two large files at once, and
 /// as texts, take 90 MiB.
 const MOST: usize = 130 * MIB;
@@ -201,44 +199,55 @@ fn calls_side_by_side_load_no_more_than_a_few_would() {
 
     let backend = || LocalBackend::new(folder.path()).unwrap();
     let wide_grep = json!({"pattern": "é", "path": "lines.txt", "output_mode": "content", "head_limit": 10_000});
-    for (tool, name, args) in [
+    for (calls, tool, name, args) in [
         (
+            8,
             wick::read_file(backend()),
             "read_file",
             json!({"path": "large.txt"}),
         ),
         (
+            8,
             wick::read_file(backend()),
             "read_file",
             json!({"path": "large.bin"}),
         ),
         (
+            8,
             coding::read(backend()),
             "Read",
             json!({"file_path": "large.txt"}),
         ),
-        (wick::ls(backend()), "ls", json!({"path": "wide"})),
+        (16, wick::ls(backend()), "ls", json!({"path": "wide"})),
         (
+            16,
             picoclaw::list_dir(backend()),
             "list_dir",
             json!({"path": "wide"}),
         ),
-        (wick::glob(backend()), "glob", json!({"pattern": "wide/*"})),
         (
+            16,
+            wick::glob(backend()),
+            "glob",
+            json!({"pattern": "wide/*"}),
+        ),
+        (
+            16,
             coding::glob(backend()),
             "Glob",
             json!({"pattern": "wide/*"}),
         ),
-        (coding::grep(backend()), "Grep", wide_grep),
+        (16, coding::grep(backend()), "Grep", wide_grep),
         (
+            16,
             coding::grep(backend()),
             "Grep",
             json!({"pattern": "", "path": "wide", "output_mode": "count"}),
         ),
     ] {
-        let (messages, most) = run(tool, CALLS, name, &args);
+        let (messages, most) = run(tool, calls, name, &args);
         let results: Vec<_> = messages.tool_messages().collect();
-        assert_eq!(results.len(), CALLS, "{name} {args}");
+        assert_eq!(results.len(), calls, "{name} {args}");
         for message in results {
             let result = message.as_tool_result().unwrap();
             assert!(

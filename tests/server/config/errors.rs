@@ -380,7 +380,7 @@ async fn unknown_tool_of_a_subagent_is_logged_with_its_place() {
     {
         let _listening = listen(logged.clone());
         let agent = config.agent("default").unwrap();
-        agent.builder(&parts).await.unwrap();
+        drop(agent.builder(&parts).await.unwrap());
     }
     let text = logged.text();
     let expected = "config:6:9: unknown tool \"reed_file\"; did you mean \"read_file\"?";

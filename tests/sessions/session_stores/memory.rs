@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agentcore::session::Record;
 use agentcore::{Error, ErrorKind, Message, ToolCall, ToolResult};
+use memchr::memmem;
 
 use super::places::{Held, for_each_local, let_go, said};
 use super::sizes::Limited;
@@ -254,10 +255,7 @@ async fn session_that_was_filled_opens_at_its_snapshot_and_without<P: Limited>()
     let log = held.store.log("a");
     let mut without = log.clone();
     let snapshots = b"\"kind\":\"snapshot\"";
-    let at = log
-        .windows(snapshots.len())
-        .rposition(|part| part == snapshots)
-        .expect("a snapshot");
+    let at = memmem::rfind(&log, snapshots).expect("a snapshot");
     without[at + snapshots.len() - 2] ^= 1;
     held.store.put("a", &without);
     let session = held.store.load("a").await.unwrap().unwrap();

@@ -1,5 +1,7 @@
 //! Long sessions, which are opened at a snapshot.
 
+use memchr::{memmem, memrchr};
+
 use super::places::{Held, Place, for_each_place};
 
 for_each_place!(
@@ -24,8 +26,8 @@ async fn long<P: Place>(held: &Held<P>) -> Vec<String> {
 /// The offset of the last snapshot in these bytes.
 fn snapshot(bytes: &[u8]) -> Option<usize> {
     let kind = b"\"kind\":\"snapshot\"";
-    let at = bytes.windows(kind.len()).rposition(|part| part == kind)?;
-    let line = bytes[..at].iter().rposition(|byte| *byte == b'\n');
+    let at = memmem::rfind(bytes, kind)?;
+    let line = memrchr(b'\n', &bytes[..at]);
     Some(line.map_or(0, |end| end + 1))
 }
 
