@@ -322,7 +322,9 @@ impl AgentBuilder {
     }
 
     /// Sets the time within which a pending call ([`OnUnanswered::Park`]) can be decided. After
-    /// it, the call can only be denied. Defaults to no limit.
+    /// it, the call can only be denied. Defaults to no limit. A
+    /// [`ThreadStore`](crate::ThreadStore) drops the session of a call without an expiry like any
+    /// other, after its time to live.
     pub fn approval_expiry(mut self, expiry: Duration) -> Self {
         self.limits.approval_expiry = Some(expiry);
         self

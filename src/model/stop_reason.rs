@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// | `StopSequence` | `stop_sequence` | | |
 /// | `Refusal` | `refusal` | `content_filter` | |
 /// | `PauseTurn` | `pause_turn` | | |
-/// | `ContextWindow` | `model_context_window_exceeded` | | |
+/// | `ContextWindow` | `model_context_window_exceeded` | `model_length` | |
 ///
 /// Gemini and OpenAI's Responses API have other words, which their providers convert: the reason of
 /// a filtered response (such as `SAFETY`) becomes `Refusal`, the reason of a response that reached
@@ -66,7 +66,7 @@ impl From<&str> for StopReason {
             "stop_sequence" => Self::StopSequence,
             "refusal" | "content_filter" => Self::Refusal,
             "pause_turn" => Self::PauseTurn,
-            "model_context_window_exceeded" => Self::ContextWindow,
+            "model_context_window_exceeded" | "model_length" => Self::ContextWindow,
             _ => Self::Other(label.into()),
         }
     }

@@ -119,6 +119,10 @@ pub(super) fn family_of(model: &str) -> Option<Family> {
             binds_thinking: false,
             ..STRICTEST
         },
+        ("mythos", (5, 1)) => Family {
+            binds_thinking: false,
+            ..STRICTEST
+        },
         (_, (4, 1 | 5)) => BUDGET,
         (_, version) if version < (4, 5) => Family {
             has_schemas: false,
@@ -192,12 +196,26 @@ mod tests {
             "claude-sonnet-6",
             "claude-haiku-5",
             "claude-opus-latest",
-            "claude-mythos-5-1",
+            "claude-mythos-5-2",
             "claude-new-5-0",
             "claude-opus-99999999999",
             "claude-",
         ] {
             assert_eq!(family_of(name), Some(STRICTEST), "{name}");
+        }
+    }
+
+    #[test]
+    fn thoughts_of_mythos_5_1_are_not_bound_to_their_conversation() {
+        for (name, is_bound) in [
+            ("claude-mythos-5", false),
+            ("claude-mythos-5-1", false),
+            ("claude-mythos-5-2", true),
+            ("claude-fable-5-1", true),
+        ] {
+            let family = family_of(name).unwrap();
+            assert_eq!(family.binds_thinking, is_bound, "{name}");
+            assert_eq!(family.off, Off::Never, "{name}");
         }
     }
 }

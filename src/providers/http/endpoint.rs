@@ -234,12 +234,16 @@ impl Endpoint {
         let url = self.url()?;
         let client = client::client(Scheme::of(url), self.connect_timeout)
             .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
-        let first = self.attempt(&client, url, body).await;
         let runtime = Handle::try_current().ok().map(|handle| handle.id());
         let address = (runtime, self.base.clone());
+        // Looked up before the attempt: of several requests whose pooled connections are closed,
+        // the first to fail forgets the address.
+        let has_replied = lock(&REPLIED).contains(&address);
+        let first = self.attempt(&client, url, body).await;
         let (response, timer) = match first {
             // The server had closed the pooled connection, so one new connection is tried.
-            Err(error) if error.kind() == ErrorKind::Connect && lock(&REPLIED).remove(&address) => {
+            Err(error) if error.kind() == ErrorKind::Connect && has_replied => {
+                lock(&REPLIED).remove(&address);
                 self.attempt(&client, url, body).boxed().await?
             }
             first => first?,

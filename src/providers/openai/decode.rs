@@ -137,10 +137,9 @@ impl ChatDecoder {
             // Some servers put an empty report into every chunk.
             if !usage.is_zero() {
                 self.usage = usage;
-            }
-
-            if choices.is_empty() && self.stop_reason.is_some() {
-                return self.complete(out);
+                if choices.is_empty() && self.stop_reason.is_some() {
+                    return self.complete(out);
+                }
             }
         } else if let Some(raw) = chunk.choices
             && chunk.error.is_none()
@@ -174,6 +173,14 @@ impl ChatDecoder {
                     return Err(Error::new(
                         ErrorKind::Server,
                         "the server ended the answer with an error it does not name",
+                    ));
+                }
+                // DeepSeek.
+                "insufficient_system_resource" => {
+                    self.report_usage(out);
+                    return Err(Error::new(
+                        ErrorKind::Overloaded,
+                        "the server broke the answer off, because its resources are exhausted",
                     ));
                 }
                 reason => self.stop_reason = Some(reason.into()),
@@ -342,7 +349,10 @@ impl ChatDecoder {
             out.push(ModelEvent::Part(part));
         }
 
-        let is_cut_off = self.stop_reason == Some(StopReason::MaxTokens);
+        let is_cut_off = matches!(
+            self.stop_reason,
+            Some(StopReason::MaxTokens | StopReason::ContextWindow)
+        );
         self.calls.finish(is_cut_off, &mut self.ids, out)?;
         self.report_usage(out);
         let reason = match self.stop_reason.take() {

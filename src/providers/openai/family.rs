@@ -195,7 +195,8 @@ pub(in crate::providers) fn sampling_settings(
         temperature: request.temperature,
         top_p: request.settings.top_p,
     };
-    let reasons = family.is_some_and(|family| family.reasons_with(requested_effort(request)));
+    let reasons =
+        family.is_some_and(|family| family.reasons_with(sent_effort(request, Some(family))));
     if !reasons || sampling == Sampling::default() {
         return (sampling, None);
     }

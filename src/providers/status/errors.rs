@@ -114,6 +114,11 @@ pub(crate) fn from_event(event: &str, secrets: &Secrets) -> Error {
         error = error.with_retry_after(delay);
     }
 
+    // As the status 409 of a reply: the conflict is one of the server, and passes.
+    if kind == ErrorKind::Conflict {
+        error = error.with_retryable(true);
+    }
+
     error.attach(Arc::new(Codes(refusal.codes)))
 }
 
@@ -218,6 +223,24 @@ mod tests {
         assert!(model.ends_with("does not exist"), "{model}");
         let other = text_of(429, br#"{"error":{"message":"Slow down"}}"#);
         assert!(other.ends_with("Slow down"), "{other}");
+    }
+
+    #[test]
+    fn conflict_is_retried_after_a_status_and_in_a_stream() {
+        let secrets = Secrets::default();
+        for body in [
+            json!({"error": {"code": 409, "status": "ABORTED", "message": "try again"}}),
+            json!({"error": {"status": "ALREADY_EXISTS", "message": "try again"}}),
+            json!({"type": "error", "error": {"type": "conflict_error", "message": "no"}}),
+        ] {
+            let text = body.to_string();
+            let of_event = from_event(&text, &secrets);
+            let of_reply = from_response(409, &HeaderMap::new(), text.as_bytes(), None, &secrets);
+            for error in [of_event, of_reply] {
+                assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+                assert!(error.is_retryable(), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn kind_of_code(code: &str) -> Option<ErrorKind> {
         "authentication_error" | "invalid_api_key" | "UNAUTHENTICATED" => ErrorKind::Auth,
         "permission_error" | "PERMISSION_DENIED" => ErrorKind::PermissionDenied,
         "not_found_error" | "model_not_found" | "NOT_FOUND" => ErrorKind::NotFound,
-        "ABORTED" | "ALREADY_EXISTS" => ErrorKind::Conflict,
+        "conflict_error" | "ABORTED" | "ALREADY_EXISTS" => ErrorKind::Conflict,
         "request_too_large" => ErrorKind::RequestTooLarge,
         "rate_limit_error"
         | "rate_limit_exceeded"

@@ -381,7 +381,7 @@ class Thread {
     if (reason.startsWith("aborted")) Object.assign(end, { tone: "warn", title: "Stopped." });
     else if (ENDS[reason]) Object.assign(end, { tone: "warn", title: ENDS[reason] });
     else if (result.subtype !== "success") Object.assign(end, { tone: "bad", title: "The run failed.", text: (result.errors ?? []).join("\n") || reason, retry: true });
-    else if (result.stop_reason === "max_tokens") Object.assign(end, { tone: "warn", title: "The answer reached its greatest length." });
+    else if (["max_tokens", "model_context_window_exceeded"].includes(result.stop_reason)) Object.assign(end, { tone: "warn", title: "The answer reached its greatest length." });
     this.questions.clear();
     if (!isPending) this.addEnd(end);
     this.finishRun();

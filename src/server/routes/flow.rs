@@ -25,7 +25,10 @@ const STEPS: &[(&str, Option<&str>)] = &[
     ("loop_start", None),
     ("modify_request", Some("modify_request")),
     ("model_call", Some("wrap_model_call")),
+    ("pre_tool_use", Some("pre_tool_use")),
     ("tool_call", Some("wrap_tool_call")),
+    ("post_tool_use", Some("post_tool_use")),
+    ("before_stop", Some("before_stop")),
     ("loop_end", None),
     ("after_agent", Some("after_agent")),
 ];

@@ -268,14 +268,15 @@ impl Lane {
         })
     }
 
-    /// Records the progress of a call. Returns `true` if it is to be shown: at most four times a
-    /// second, until the call has a result.
+    /// Records the progress of a call. Returns `None` if it is not to be shown: it is shown at most
+    /// four times a second, until the call has a result. Otherwise returns `true` if the reader has
+    /// been shown the call.
     pub(super) fn record_progress(
         &mut self,
         call_id: &Arc<str>,
         name: &Arc<str>,
         elapsed: f64,
-    ) -> bool {
+    ) -> Option<bool> {
         let call = self.call(call_id, name);
         let is_due = call
             .last_progress
@@ -283,7 +284,14 @@ impl Lane {
         if is_due {
             call.last_progress = Some(elapsed);
         }
-        is_due && !call.has_result
+        (is_due && !call.has_result).then_some(call.is_shown)
+    }
+
+    /// Records that the reader is shown a call.
+    pub(super) fn show(&mut self, call_id: &str) {
+        if let Some(call) = self.calls.get_mut(call_id) {
+            call.is_shown = true;
+        }
     }
 
     /// Returns a call of this agent. A call that has not been shown is from an earlier run.

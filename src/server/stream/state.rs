@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::message::Message;
+use crate::message::{Message, ToolCall};
 use crate::sdk::{
     AssistantEvent, Envelope, PartialEvent, PermissionDenied, ResultMessage, SdkMessage,
     SystemEvent, SystemKind, TaskNotification, TaskStarted, TaskState, ToolProgress, UserEvent,
@@ -14,7 +14,7 @@ use crate::session::AgentState;
 use super::encoder::EncoderOptions;
 use super::history::{History, ShownMessage};
 use super::lanes::{Lanes, own};
-use super::step::{Author, CallResult, Output, Step, StepKind, SubagentEnd};
+use super::step::{Author, CallProgress, CallResult, Output, Step, StepKind, SubagentEnd};
 
 /// The estimated memory of a call, an id, a path or a pointer to a message, in bytes.
 const ENTRY: usize = 128;
@@ -281,13 +281,50 @@ impl StreamState {
             };
             self.push_result(envelope, received, steps);
         } else if !progress.is_started() && !progress.is_waiting() {
-            let elapsed = progress.elapsed_time_seconds;
-            self.lanes.with_lane(envelope, steps, |lane, ids, out| {
-                if lane.record_progress(id, name, elapsed) {
-                    out(StepKind::Progress(ids.shown_call_id(&lane.id, id), data));
-                }
-            });
+            self.push_own_progress(progress, data, steps);
         }
+    }
+
+    /// Shows the tool's own data about the progress of a call.
+    fn push_own_progress<'a>(
+        &mut self,
+        progress: &'a ToolProgress,
+        data: &'a Value,
+        steps: &mut Vec<Step<'a>>,
+    ) {
+        let (id, name) = (&progress.tool_use_id, &progress.tool_name);
+        let envelope = &progress.envelope;
+        let elapsed = progress.elapsed_time_seconds;
+        let is_shown = self.lanes.with_lane(envelope, steps, |lane, _, _| {
+            lane.record_progress(id, name, elapsed)
+        });
+        let Some(is_shown) = is_shown else {
+            return;
+        };
+        let earlier = self.earlier_call(id, is_shown);
+        let is_unknown = !is_shown && earlier.is_none();
+        let subagent = self.lanes.id_of(envelope);
+        let kind = StepKind::Progress(CallProgress {
+            id: self.lanes.shown_call_id(&subagent, id),
+            data,
+            earlier,
+            is_unknown,
+        });
+        self.lanes.with_lane(envelope, steps, |lane, _, out| {
+            if !is_unknown {
+                lane.show(id);
+            }
+            out(kind);
+        });
+    }
+
+    /// Returns a call that the reader has not been shown.
+    fn earlier_call(&self, id: &str, is_shown: bool) -> Option<ToolCall> {
+        // The search may pass the whole history.
+        if is_shown {
+            return None;
+        }
+        self.history.call(id).cloned()
     }
 
     /// Shows the result of a call, unless it has been shown.
@@ -309,9 +346,7 @@ impl StreamState {
         let Some(new_result) = new_result else {
             return;
         };
-        // The search may pass the whole history.
-        let search = || self.history.call(call_id).cloned();
-        let earlier = (!new_result.has_call).then(search).flatten();
+        let earlier = self.earlier_call(call_id, new_result.has_call);
         let subagent = self.lanes.id_of(envelope);
         let result = CallResult {
             id: self.lanes.shown_call_id(&subagent, call_id),

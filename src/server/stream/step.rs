@@ -45,8 +45,7 @@ pub(super) enum StepKind<'a> {
     Restarted,
     /// A change of messages that were shown already.
     Replaced,
-    /// The tool's own data about its progress.
-    Progress(Arc<str>, &'a Value),
+    Progress(CallProgress<'a>),
     CallResult(CallResult<'a>),
     StateChanged {
         todos: bool,
@@ -97,6 +96,17 @@ pub(super) fn args_text(call: &ToolCall) -> Cow<'_, str> {
         Some(text) if !text.trim().is_empty() => Cow::Borrowed(text),
         _ => Cow::Owned(call.args.to_string()),
     }
+}
+
+/// The tool's own data about the progress of a call.
+#[derive(Debug)]
+pub(super) struct CallProgress<'a> {
+    pub(super) id: Arc<str>,
+    pub(super) data: &'a Value,
+    /// The call, if it is one that the reader has not been shown.
+    pub(super) earlier: Option<ToolCall>,
+    /// True if the reader has not been shown the call, and the conversation does not have it.
+    pub(super) is_unknown: bool,
 }
 
 /// The result of a call, once per call.

@@ -249,9 +249,10 @@ impl Threads {
         self.retain(|threads, entry| !threads.is_expired(entry))
     }
 
-    /// Returns `true` if the time to live of an entry is over. It has no time limit while one of
-    /// its calls can still be decided, unless the store is over a limit: calls that wait must not
-    /// fill the memory for as long as they wait.
+    /// Returns `true` if the time to live of an entry is over. It is not over before the latest
+    /// expiry of its pending calls, unless the store is over a limit: calls that wait must not fill
+    /// the memory for as long as they wait. Calls without an expiry, which may wait without end, do
+    /// not extend it.
     pub(super) fn is_expired(&self, entry: &Entry) -> bool {
         let is_unused = !entry.is_held() && entry.last_access.elapsed() >= self.ttl;
         is_unused && (self.is_over_limit() || !entry.has_open_decision())
@@ -360,7 +361,8 @@ impl Entry {
         self.pending_calls().next().is_some()
     }
 
-    /// Returns `true` if a call waits for approval until a time that has not come yet.
+    /// Returns `true` if a call waits for approval until a time that has not come yet. A call
+    /// without an expiry does not count.
     fn has_open_decision(&self) -> bool {
         let expiries = self.pending_calls().filter_map(|call| call.expires_at_ms);
         let latest = expiries.max().map(Duration::from_millis);

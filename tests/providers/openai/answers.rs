@@ -135,6 +135,8 @@ fn arguments_may_be_an_object_and_invalid_ones_are_kept_raw() {
 
     // An answer that ran into its limit inside a call: the call must not run.
     assert_eq!(calls(&[&broken, LENGTH]), []);
+    let full_window = LENGTH.replace("length", "model_length");
+    assert_eq!(calls(&[&broken, &full_window]), []);
     let whole = piece(r#"{"index":0,"id":"y","function":{"name":"t","arguments":"{}"}}"#);
     let broken = broken.replace(r#""index":0"#, r#""index":1"#);
     assert_eq!(calls(&[&whole, &broken, LENGTH]).len(), 1);
@@ -200,6 +202,7 @@ fn stop_reasons_are_case_insensitive() {
         ("STOP", StopReason::EndTurn),
         ("MAX_TOKENS", StopReason::MaxTokens),
         ("eos", StopReason::EndTurn),
+        ("model_length", StopReason::ContextWindow),
         ("Odd", StopReason::Other("Odd".into())),
     ] {
         let end = LENGTH.replace("length", label);
@@ -229,6 +232,15 @@ fn answer_without_any_end_marker_is_truncated() {
         answer(&[&text, stop, usage]).unwrap().usage,
         Usage::new(1, 1)
     );
+
+    // A chunk without choices whose report is empty is not the one with usage.
+    let empty_report = r#"{"id":"r","choices":[],"usage":{}}"#;
+    let zeros = r#"{"id":"r","choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}"#;
+    let filtered = r#"{"id":"r","choices":[],"prompt_filter_results":[]}"#;
+    for extra in [empty_report, zeros, filtered] {
+        let response = answer(&[&text, stop, extra, usage, "[DONE]"]).unwrap();
+        assert_eq!(response.usage, Usage::new(1, 1), "{extra}");
+    }
 
     // What comes behind the end is not looked at.
     assert!(answer(&[&text, stop, usage, "{garbage"]).is_ok());
@@ -290,6 +302,10 @@ fn refusals_and_errors_in_the_stream_are_reported() {
             r#"{"id":"r","choices":[{"delta":{},"finish_reason":"error"}]}"#,
             ErrorKind::Server,
         ),
+        (
+            r#"{"id":"r","choices":[{"delta":{},"finish_reason":"insufficient_system_resource"}]}"#,
+            ErrorKind::Overloaded,
+        ),
         ("{garbage", ErrorKind::Protocol),
     ];
     for (frame, kind) in cases {
@@ -304,6 +320,14 @@ fn refusals_and_errors_in_the_stream_are_reported() {
             "{frame}"
         );
     }
+
+    // The tokens of an answer that the server broke off are paid for.
+    let broken_off = r#"{"id":"r","choices":[{"delta":{},
+        "finish_reason":"insufficient_system_resource"}],
+        "usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
+    let shown = events(&[&text, &broken_off.replace('\n', "")]);
+    assert!(matches!(shown[2], Ok(ModelEvent::Usage(usage)) if usage == Usage::new(3, 1)));
+    assert!(shown[3].as_ref().unwrap_err().is_retryable());
 }
 
 #[tokio::test(start_paused = true)]

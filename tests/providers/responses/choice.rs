@@ -226,33 +226,54 @@ async fn request_that_openai_refuses_is_an_error_that_names_the_alternative() {
 #[tokio::test]
 async fn sampling_is_left_out_while_a_model_reasons() {
     let server = FaultServer::start().await.unwrap();
-    for (name, effort, is_sent) in [
+    server.fallback(Reply::json(401, "{}"));
+    let effort = |name: &str| Some(ThinkingMode::Effort(name.into()));
+    for (name, thinking, is_sent) in [
         ("gpt-6-luna", None, false),
-        ("gpt-6-luna", Some("none"), true),
+        ("gpt-6-luna", effort("none"), true),
+        ("gpt-6-luna", Some(ThinkingMode::Disabled), true),
+        // The lowest effort of these is not `none`.
+        ("gpt-5-mini", Some(ThinkingMode::Disabled), false),
+        ("gpt-5.5-pro", Some(ThinkingMode::Disabled), false),
         ("gpt-5.5-pro", None, false),
-        ("qwen3", Some("high"), true),
+        ("gpt-4.1", Some(ThinkingMode::Disabled), true),
+        ("qwen3", effort("high"), true),
     ] {
-        let mut request = ModelRequest::new("Go");
-        request.temperature = Some(0.5);
-        request.settings.top_p = Some(0.9);
-        if let Some(effort) = effort {
-            request.settings.thinking = Some(ThinkingMode::Effort(effort.into()));
-        }
-        server.fallback(Reply::json(401, "{}"));
-        auto(&server, name).call(request).await.unwrap_err();
-        let body = server.requests().pop().unwrap().json();
-        for field in ["temperature", "top_p"] {
-            assert_eq!(!body[field].is_null(), is_sent, "{name} {effort:?} {field}");
+        let models: [Box<dyn Model>; 2] = [
+            Box::new(auto(&server, name)),
+            Box::new(OpenAiResponses::compatible(server.url(), name)),
+        ];
+        for model in models {
+            let mut request = ModelRequest::new("Go");
+            request.temperature = Some(0.5);
+            request.settings.top_p = Some(0.9);
+            request.settings.thinking = thinking.clone();
+            model.call(request).await.unwrap_err();
+            let sent = server.requests().pop().unwrap();
+            let (body, path) = (sent.json(), sent.path);
+            for field in ["temperature", "top_p"] {
+                let has_field = !body[field].is_null();
+                assert_eq!(has_field, is_sent, "{name} {thinking:?} {path} {field}");
+            }
         }
     }
 
     server.fallback(Reply::openai_text("ok"));
-    let mut request = ModelRequest::new("Go");
-    request.temperature = Some(0.5);
-    let events = auto(&server, "gpt-6-luna").stream(request).await.unwrap();
-    let events: Vec<_> = events.try_collect().await.unwrap();
-    let is_warning = |event: &ModelEvent| matches!(event, ModelEvent::Warning(text) if text.contains("temperature"));
-    assert!(events.iter().any(is_warning));
+    for (name, thinking) in [
+        ("gpt-6-luna", None),
+        ("gpt-5-mini", Some(ThinkingMode::Disabled)),
+    ] {
+        let mut request = ModelRequest::new("Go");
+        request.temperature = Some(0.5);
+        request.settings.thinking = thinking;
+        let events = auto(&server, name).stream(request).await.unwrap();
+        let events: Vec<_> = events.try_collect().await.unwrap();
+        let is_warning = |event: &ModelEvent| {
+            matches!(event, ModelEvent::Warning(text)
+                if text.contains(name) && text.contains("temperature"))
+        };
+        assert!(events.iter().any(is_warning), "{name}");
+    }
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! The steps of a run, the switches of hooks, backends.
 
 use agentcore::config::{AgentConfig, BackendCfg, HookChoice};
-use agentcore::hook::before_agent;
+use agentcore::hook::{before_agent, before_stop, post_tool_use, pre_tool_use};
 use agentcore::permission::PermissionConfig;
 use agentcore::registry::Registry;
 use agentcore::server::Server;
 use agentcore::testing::ScriptedModel;
+use agentcore::{StopDecision, ToolDecision};
 use serde_json::{Value, json};
 
 use crate::agents::{echo, login};
@@ -44,6 +45,40 @@ async fn flow_has_the_steps_with_their_hooks() {
     let before = reply["steps"][0]["hooks"].as_array().unwrap();
     assert!(before.contains(&json!("filesystem")), "{before:?}");
     server.get("/agents/none/flow").send().await.error(404);
+}
+
+#[tokio::test]
+async fn each_hook_is_in_the_steps_of_its_phases() {
+    let checked = echo()
+        .hook(pre_tool_use("audit", |_, _| async {
+            Ok(ToolDecision::allow())
+        }))
+        .hook(post_tool_use("record", |_, _, result| async { Ok(result) }))
+        .hook(before_stop("check", |_, _| async {
+            Ok(StopDecision::Stop)
+        }));
+    let server = TestServer::start(server().agent("checked", checked)).await;
+    let mut names = Vec::new();
+    for agent in ["default", "checked"] {
+        let flow = server.get(&format!("/agents/{agent}/flow"));
+        let flow = flow.send().await.ok(200);
+        let available = server.get(&format!("/agents/hooks/available?agent_id={agent}"));
+        let available = available.send().await.ok(200);
+        for hook in available["hooks"].as_array().unwrap() {
+            names.push(hook["name"].as_str().unwrap().to_owned());
+            for phase in hook["phases"].as_array().unwrap() {
+                let phase = phase.as_str().unwrap();
+                let name = phase.strip_prefix("wrap_").unwrap_or(phase);
+                let mut steps = flow["steps"].as_array().unwrap().iter();
+                let step = steps.find(|step| step["step"] == name);
+                let hooks = step.unwrap()["hooks"].as_array().unwrap();
+                assert!(hooks.contains(&hook["name"]), "{agent} {phase}: {hook}");
+            }
+        }
+    }
+    for name in ["audit", "record", "check", "filesystem"] {
+        assert!(names.iter().any(|own| own == name), "{name}: {names:?}");
+    }
 }
 
 #[tokio::test]

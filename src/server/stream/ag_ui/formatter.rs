@@ -94,7 +94,7 @@ impl AgUi {
             StepKind::RunStarted => self.start(state, out),
             StepKind::Restarted | StepKind::Replaced => send_messages(state, out),
             StepKind::CallReady(..) => {}
-            StepKind::Progress(id, data) => tagged(progress(id, data)),
+            StepKind::Progress(call) => tagged(progress(&call.id, call.data)),
             StepKind::CallResult(result) => send_result(result, subagent, out),
             StepKind::StateChanged { todos, files } => {
                 let mut delta = Vec::new();

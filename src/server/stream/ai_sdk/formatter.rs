@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::message::ToolCall;
 use crate::sdk::{ResultMessage, SdkMessage};
 
 use super::super::ag_ui::error_text;
 use super::super::out::Out;
 use super::super::state::StreamState;
-use super::super::step::{Author, CallResult, Output, Step, StepKind};
+use super::super::step::{Author, CallProgress, CallResult, Output, Step, StepKind};
 use super::chunk::Chunk;
 
 /// The last event of every stream.
@@ -76,6 +77,7 @@ impl AiSdk {
                     out.json(&Chunk::SteeringMessage { id: &id, parts });
                 }
             }
+            StepKind::Progress(progress) => send_progress(progress, out),
             StepKind::CallResult(result) => send_result(result, out),
             StepKind::StateChanged { .. } => send_state(state, out),
             StepKind::Other(_, data) => out.json(&Chunk::DataAgentcore {
@@ -122,20 +124,14 @@ fn block_chunk<'s>(kind: &'s StepKind<'_>) -> Option<Chunk<'s>> {
             input: &call.args,
             dynamic: true,
         },
-        StepKind::Progress(id, data) => Chunk::ToolOutputAvailable {
-            tool_call_id: id,
-            output: Cow::Borrowed(data),
-            dynamic: true,
-            preliminary: true,
-        },
         _ => return None,
     })
 }
 
-fn send_result(result: &CallResult<'_>, out: &mut Out<'_>) {
-    let id = &result.id;
-    // The client fails at the result of a call that it has not been shown.
-    if let Some(call) = &result.earlier {
+/// Sends a call that the client has not been shown: the client fails at its progress and at its
+/// result otherwise.
+fn send_earlier(id: &str, call: Option<&ToolCall>, out: &mut Out<'_>) {
+    if let Some(call) = call {
         out.json(&Chunk::ToolInputAvailable {
             tool_call_id: id,
             tool_name: &call.name,
@@ -143,7 +139,24 @@ fn send_result(result: &CallResult<'_>, out: &mut Out<'_>) {
             dynamic: true,
         });
     }
+}
 
+fn send_progress(progress: &CallProgress<'_>, out: &mut Out<'_>) {
+    if progress.is_unknown {
+        return;
+    }
+    send_earlier(&progress.id, progress.earlier.as_ref(), out);
+    out.json(&Chunk::ToolOutputAvailable {
+        tool_call_id: &progress.id,
+        output: Cow::Borrowed(progress.data),
+        dynamic: true,
+        preliminary: true,
+    });
+}
+
+fn send_result(result: &CallResult<'_>, out: &mut Out<'_>) {
+    let id = &result.id;
+    send_earlier(id, result.earlier.as_ref(), out);
     if result.is_denied {
         out.json(&Chunk::ToolOutputDenied { tool_call_id: id });
     } else if result.is_error {
@@ -209,7 +222,7 @@ fn finish_reason(result: &ResultMessage) -> &'static str {
         return "error";
     }
     match result.stop_reason.as_deref() {
-        Some("max_tokens") => "length",
+        Some("max_tokens" | "model_context_window_exceeded") => "length",
         Some("refusal") => "content-filter",
         _ => "stop",
     }
