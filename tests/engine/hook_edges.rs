@@ -185,8 +185,11 @@ async fn stop_in_a_hook_ends_the_run_before_its_next_turn() {
         Ok(messages)
     });
 
-    for (stop, is_called) in [(stop_first, false), (stop_prepared, true)] {
-        let model = echoing();
+    let calling = ScriptedModel::new().call("echo", json!({"text": "x"}));
+    for (stop, model, is_called) in [
+        (stop_first, ScriptedModel::new(), false),
+        (stop_prepared, calling, true),
+    ] {
         let agent = agent(StrictModel::new(model.clone()))
             .tool(echo())
             .hook(stop)
