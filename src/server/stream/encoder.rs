@@ -322,7 +322,7 @@ mod tests {
     use tokio::time::{sleep, timeout};
 
     use super::*;
-    use crate::message::ToolCall;
+    use crate::message::{Messages, Part, ToolCall};
 
     /// A message of the run as JSON.
     fn message(fields: &Value) -> SdkMessage {
@@ -379,8 +379,12 @@ mod tests {
                 "data": data}),
             )
         };
+        let call = ToolCall::new("call_1", "ask", json!({}));
+        let mut state = AgentState::new("s");
+        state.messages = Messages::from("Go").with(Message::ai([Part::ToolCall(call)]));
         for format in [StreamFormat::AgUi, StreamFormat::AiSdk] {
-            let mut encoder = Encoder::new(format, EncoderOptions::new("run"));
+            let options = EncoderOptions::new("run").with_state(state.clone());
+            let mut encoder = Encoder::new(format, options);
             let mut events = Vec::new();
             encoder.push(
                 &message(&json!({"type": "system", "subtype": "init"})),
