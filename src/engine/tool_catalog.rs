@@ -20,6 +20,8 @@ use super::config::Config;
 pub(super) struct ToolCatalog {
     hook_tools: Vec<Arc<dyn Tool>>,
     sources: Vec<SourceTools>,
+    /// The warnings about the last tools.
+    warnings: BTreeSet<String>,
 }
 
 /// The last tools of a source, and its version at that time.
@@ -68,11 +70,19 @@ impl ToolCatalog {
         hook_tools.is_empty() && sources.all(|source| source.tools.is_empty())
     }
 
-    /// Sets the tools of the turn to those of the agent, the hooks and the sources.
-    pub(super) fn set_turn_tools(&self, config: &Config, cx: &RunContext) {
+    /// Sets the tools of the turn to those of the agent, the hooks and the sources. Emits the
+    /// warnings about them that the last tools did not cause: a source without a version answers
+    /// before each turn.
+    pub(super) fn set_turn_tools(&mut self, config: &Config, cx: &RunContext) {
         let (turn_tools, warnings) = self.turn_tools(config, &self.hook_tools);
-        // A source without a version answers before each turn.
-        warnings.iter().for_each(|warning| cx.warn_once(warning));
+        let mut current_warnings = BTreeSet::new();
+        for warning in warnings {
+            if !self.warnings.contains(&warning) && !current_warnings.contains(&warning) {
+                cx.warn(warning.as_str());
+            }
+            current_warnings.insert(warning);
+        }
+        self.warnings = current_warnings;
         cx.set_tools(turn_tools.or_earlier(&cx.tools()));
     }
 

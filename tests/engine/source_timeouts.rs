@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentcore::testing::ScriptedModel;
+use agentcore::testing::{ScriptedModel, Step};
 use agentcore::tool::ToolSource;
-use agentcore::{Result, RunOutput, SdkMessage, Tool, async_trait};
+use agentcore::{FuncTool, ModelEvent, Result, RunOutput, SdkMessage, Tool, async_trait};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
-use crate::kit::{agent, echo, warnings, watch};
+use crate::kit::{agent, any_object, echo, warnings, watch};
 
 /// Offers `echo`, and hangs from its call number `hangs_from` on, counted from 0.
 struct Slow {
@@ -64,6 +64,26 @@ impl ToolSource for WithoutVersion {
     }
 }
 
+/// Offers 40 tools, and has no version.
+struct Forty;
+
+#[async_trait]
+impl ToolSource for Forty {
+    fn name(&self) -> &str {
+        "forty"
+    }
+
+    async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>> {
+        let tools = forty_tools().map(|tool| Arc::new(tool) as Arc<dyn Tool>);
+        Ok(tools.collect())
+    }
+}
+
+fn forty_tools() -> impl Iterator<Item = FuncTool> {
+    let names = (0..40).map(|number| format!("t{number}"));
+    names.map(|name| FuncTool::new(name, "A tool", any_object(), |_, _| async { "" }))
+}
+
 /// Watches a run that must end within an hour.
 async fn watch_an_hour(run: agentcore::Run) -> (Vec<SdkMessage>, RunOutput) {
     let hour = Duration::from_secs(3_600);
@@ -113,6 +133,27 @@ async fn tool_that_hides_one_of_a_source_is_reported_once_in_a_run() {
     let warnings = warnings(&messages);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("hides"), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn warnings_about_many_tools_are_all_emitted_and_leave_room_for_others() {
+    let step = Step::new()
+        .and_event(ModelEvent::Warning("late".into()))
+        .and_text("done");
+    let agent = agent(ScriptedModel::new().step(step))
+        .tools(forty_tools())
+        .tool_source(Forty)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "done");
+    let warnings = warnings(&messages);
+    let hidden_count = warnings.iter().filter(|text| text.contains("hides"));
+    assert_eq!(hidden_count.count(), 40);
+    assert!(
+        warnings.iter().any(|text| text.contains("late")),
+        "{warnings:?}"
+    );
 }
 
 #[tokio::test]
