@@ -80,17 +80,17 @@ impl SessionWriter {
     /// Appends records while tool calls run. Unlike the other writes it has no time limit after a
     /// stop, because a stop wakes only one of several concurrent calls.
     pub(super) async fn append(&self, cx: &RunContext, new_records: Vec<Record>) -> Result<()> {
-        let answers = AnswerIds::take(cx);
+        let answers = unstored_answers(cx);
         let Some(session) = self.leased.get() else {
-            answers.commit();
+            drop_answers(cx, &answers);
             return Ok(());
         };
-        let mut records = answers.records();
+        let mut records = input_records(&answers);
         records.extend(new_records);
         panic::catch_async(self.store.append(&session.lease, records))
             .await
             .unwrap_or_else(|text| Err(panicked(&text)))?;
-        answers.commit();
+        drop_answers(cx, &answers);
         Ok(())
     }
 
@@ -100,17 +100,17 @@ impl SessionWriter {
         cx: &RunContext,
         new_records: Vec<Record>,
     ) -> Result<()> {
-        let answers = AnswerIds::take(cx);
+        let answers = unstored_answers(cx);
         let Some(session) = self.leased.get() else {
-            answers.commit();
+            drop_answers(cx, &answers);
             return Ok(());
         };
-        let mut records = answers.records();
+        let mut records = input_records(&answers);
         records.extend(new_records);
         let now = cx.state(|state| ToolState::of(state));
         lock(&session.tool_state).push_changes(&now, &mut records);
         bounded(cx, self.store.append(&session.lease, records)).await?;
-        answers.commit();
+        drop_answers(cx, &answers);
         *lock(&session.tool_state) = now;
         Ok(())
     }
@@ -118,13 +118,13 @@ impl SessionWriter {
     /// Replaces the stored state by the state of the run. Leases a temporary session with pending
     /// calls.
     pub(super) async fn save(&self, cx: &RunContext) -> Result<()> {
-        let answers = AnswerIds::take(cx);
+        let answers = unstored_answers(cx);
         let state = cx.state(|state| {
             let is_stored = self.is_storing() || !state.pending.is_empty();
             is_stored.then(|| state.stored())
         });
         let Some(state) = state else {
-            answers.commit();
+            drop_answers(cx, &answers);
             return Ok(());
         };
         let session = match (self.leased.get(), &self.default_store) {
@@ -137,54 +137,40 @@ impl SessionWriter {
             (None, None) => return Ok(()),
         };
         bounded(cx, self.store.save(&session.lease, &state)).await?;
-        answers.commit();
+        drop_answers(cx, &answers);
         *lock(&session.tool_state) = ToolState::of(&state);
         Ok(())
     }
 }
 
-/// The ids of the inputs that answered questions, which are stored with the first effect of the
-/// answers. If the write fails or its future is dropped, the next write stores them.
-struct AnswerIds<'a> {
-    cx: &'a RunContext,
-    ids: Vec<Arc<str>>,
-}
-
-impl<'a> AnswerIds<'a> {
-    /// Takes the ids that no write has stored, and adds the inputs to the state.
-    fn take(cx: &'a RunContext) -> Self {
-        let ids = std::mem::take(&mut lock(&cx.shared().control).answer_ids);
-        if !ids.is_empty() {
-            cx.state(|state| {
-                for id in &ids {
-                    // A write that failed has added it.
-                    if !state.inputs.contains(id) {
-                        state.inputs.add_id(id.clone());
-                    }
+/// Returns the ids of the inputs that answered questions and that no write has stored, and adds the
+/// inputs to the state. They are stored with the first effect of the answers: each write has them
+/// until one has stored them, so that of two writes at the same time either may fail.
+fn unstored_answers(cx: &RunContext) -> Vec<Arc<str>> {
+    let ids = lock(&cx.shared().control).answer_ids.clone();
+    if !ids.is_empty() {
+        cx.state(|state| {
+            for id in &ids {
+                if !state.inputs.contains(id) {
+                    state.inputs.add_id(id.clone());
                 }
-            });
-        }
-        Self { cx, ids }
+            }
+        });
     }
-
-    fn records(&self) -> Vec<Record> {
-        let ids = self.ids.iter().cloned();
-        ids.map(|id| Record::Input { id }).collect()
-    }
-
-    /// Drops the ids, because they are stored, or the session is not stored and its first save
-    /// writes the whole state.
-    fn commit(mut self) {
-        self.ids.clear();
-    }
+    ids
 }
 
-impl Drop for AnswerIds<'_> {
-    fn drop(&mut self) {
-        if !self.ids.is_empty() {
-            let mut control = lock(&self.cx.shared().control);
-            control.answer_ids.append(&mut self.ids);
-        }
+fn input_records(ids: &[Arc<str>]) -> Vec<Record> {
+    let ids = ids.iter().cloned();
+    ids.map(|id| Record::Input { id }).collect()
+}
+
+/// Drops ids that are stored. Those of a session that is not stored are in its state, which its
+/// first save writes.
+fn drop_answers(cx: &RunContext, ids: &[Arc<str>]) {
+    if !ids.is_empty() {
+        let mut control = lock(&cx.shared().control);
+        control.answer_ids.retain(|id| !ids.contains(id));
     }
 }
 

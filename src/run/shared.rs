@@ -42,7 +42,7 @@ pub(crate) struct Control {
     /// The output format, read when the run begins.
     pub(crate) output: Option<OutputFormat>,
     pub(crate) steering: Vec<SteeredMessage>,
-    /// The ids of inputs that answered questions, until they are stored.
+    /// The ids of inputs that answered questions, until a write has stored them.
     pub(crate) answer_ids: Vec<Arc<str>>,
     /// True once further steering would not be read.
     is_closed: bool,

@@ -127,6 +127,51 @@ async fn answer_whose_first_write_fails_is_stored_with_the_next() {
     assert_eq!(count.load(Ordering::Relaxed), 0);
 }
 
+/// Stores the start of the second call late.
+struct LateStart;
+
+#[async_trait]
+impl Spy for LateStart {
+    async fn append(&self, records: &[Record]) -> Result<()> {
+        let mut records = records.iter();
+        let is_second = |record: &Record| matches!(record, Record::ToolStarted { call_id } if &**call_id == "call_2");
+        if records.any(is_second) {
+            sleep(Duration::from_secs(90)).await;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_whose_write_takes_long_is_stored_with_a_write_next_to_it() {
+    let (store, count) = (ThreadStore::new(), Arc::default());
+    let model = ScriptedModel::new()
+        .calls([("look", json!({})), ("deploy", json!({}))])
+        .say("Done.");
+    let object = json!({"type": "object"});
+    let look = FuncTool::new("look", "Looks", object, |_cx, _args| async {
+        sleep(Duration::from_secs(30)).await;
+        "seen"
+    });
+    let agent = agent(model.clone(), &store, &count).tool(look);
+    let (gateway, bus) = gateway_with(agent.store(Spied(store.clone(), LateStart)));
+    run_with(&gateway, async {
+        write(&bus, "m1", "Deploy").await;
+        read(&bus).await;
+        write(&bus, "m2", "yes").await;
+
+        // The first call has ended, and the second one has not begun.
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(count.load(Ordering::Relaxed), 0);
+        let ids = store.load("tg:1").await.unwrap().unwrap().input_ids;
+        assert!(ids.iter().any(|id| id.contains("m2")), "{ids:?}");
+        assert_eq!(read_text(&bus).await, "Done.");
+    })
+    .await;
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    model.verify().unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn late_answer_that_another_process_gets_again_has_the_same_reply() {
     let (store, count) = (ThreadStore::new(), Arc::default());
