@@ -164,7 +164,8 @@ impl AgentBuilder {
     }
 
     /// Sets the maximum number of tokens of one response. Defaults to the model's limit for
-    /// Anthropic and for OpenAI's own server, and to the server's own limit for all others.
+    /// Anthropic's API, and at OpenAI's own server for models of the built-in table. Other servers
+    /// use their own limit, unless the model's builder sets one.
     pub fn max_output_tokens(mut self, tokens: u32) -> Self {
         self.request.max_output_tokens = Some(tokens);
         self

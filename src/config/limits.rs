@@ -16,7 +16,8 @@ pub struct LimitsCfg {
     /// The maximum number of turns; 0 is no limit. Defaults to 25.
     pub max_turns: u32,
     /// The maximum number of output tokens of one response. Defaults to the model's limit for
-    /// Anthropic and for OpenAI's own server, and to the server's own limit for all others.
+    /// Anthropic's API, and at OpenAI's own server for models of the built-in table. Other servers
+    /// use their own limit.
     pub max_tokens: Option<u32>,
     /// The sampling temperature. Defaults to the provider's.
     pub temperature: Option<f64>,

@@ -79,7 +79,8 @@
 //!   called for no hook.
 //! * `pre_tool_use`, `wrap_tool_call`, `post_tool_use`: the call's result is an error that names
 //!   the hook, and the later hooks of `pre_tool_use` or `post_tool_use` are not called for it; the
-//!   run continues.
+//!   run continues. An error of `pre_tool_use` after an earlier hook has stopped the run is a
+//!   warning, and the later hooks are called.
 //! * `before_stop`, `after_agent`: the error is emitted as a warning; the run ends as it would
 //!   have.
 //!

@@ -44,8 +44,9 @@ impl RunHandle {
 
     /// Stops the run at once: the model's stream and the running tools are dropped, calls without a
     /// result get an error result, and the run ends with [`ExitReason::Interrupted`]. While the run
-    /// is being closed, it only limits the remaining time of the `after_agent` hooks to 10 seconds,
-    /// and the reason stays. Does nothing after the run has ended.
+    /// is being closed, the reason stays: the call only limits the remaining time of the
+    /// `after_agent` hooks, and that of each write to the store, to 10 seconds. Does nothing after
+    /// the run has ended.
     pub fn interrupt(&self) {
         self.0.request_stop(Stop::Interrupt);
     }

@@ -133,9 +133,11 @@ struct LateStart;
 #[async_trait]
 impl Spy for LateStart {
     async fn append(&self, records: &[Record]) -> Result<()> {
-        let mut records = records.iter();
-        let is_second = |record: &Record| matches!(record, Record::ToolStarted { call_id } if &**call_id == "call_2");
-        if records.any(is_second) {
+        let is_second = |record: &Record| match record {
+            Record::ToolStarted { call_id } => &**call_id == "call_2",
+            _ => false,
+        };
+        if records.iter().any(is_second) {
             sleep(Duration::from_secs(90)).await;
         }
         Ok(())
