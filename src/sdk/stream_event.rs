@@ -55,7 +55,7 @@ impl StreamEvent {
     /// A tool starts: `{"args": ..}`, with the call's id as `run_id`.
     pub const TOOL_START: &'static str = "on_tool_start";
     /// A tool ended: `{"output": ..}`, and `"is_error": true` when it failed. The data of a call
-    /// that waits for an answer when the run ends is `{"output": null, "waiting": true}`.
+    /// that waits for an answer, if the run ends for that, is `{"output": null, "waiting": true}`.
     pub const TOOL_END: &'static str = "on_tool_end";
     /// A subagent starts: `{"task_id": .., "description": ..}`, with its type as the name and the
     /// id of the call that started it as `run_id`. As all events of subagents, only
@@ -64,7 +64,7 @@ impl StreamEvent {
     /// A subagent wrote: `{"delta": text}`.
     pub const SUBAGENT_STREAM: &'static str = "on_subagent_stream";
     /// A subagent's model starts over: `{"attempt": n, "superseded": m}`. The last `m` characters
-    /// that the subagent wrote are superseded.
+    /// (Unicode scalar values) that the subagent wrote are superseded.
     pub const SUBAGENT_RESTART: &'static str = "on_subagent_restart";
     /// A subagent ended: `{"task_id": .., "status": .., "summary": ..}`.
     pub const SUBAGENT_END: &'static str = "on_subagent_end";

@@ -9,7 +9,7 @@ use super::message::SdkMessage;
 use super::stream_event::StreamEvent;
 use super::system::SystemKind;
 
-/// The maximum number of subagents whose starts and partial texts are emitted at the same time.
+/// The maximum number of subagents whose starts are emitted at the same time.
 const MAX_RUNNING: usize = 1_000;
 
 /// Turns the messages of subagents into events.
@@ -17,8 +17,8 @@ const MAX_RUNNING: usize = 1_000;
 pub(super) struct SubagentEvents {
     /// The names of the subagents in progress, by the call that started them.
     names: BTreeMap<Arc<str>, Arc<str>>,
-    /// The length of the emitted text of each response in progress, in characters, by the call
-    /// that started the subagent.
+    /// The length of the emitted text of each response in progress, in characters, by the session
+    /// of the subagent: a call may have several.
     streamed: BTreeMap<Arc<str>, usize>,
 }
 
@@ -26,17 +26,19 @@ impl SubagentEvents {
     pub(super) fn push(&mut self, message: &SdkMessage, out: &mut Vec<StreamEvent>) {
         let call = message.parent_tool_use_id();
         match message {
-            SdkMessage::System(event) => self.system(call, &event.kind, out),
+            SdkMessage::System(event) => self.system(message, &event.kind, out),
             SdkMessage::Partial(_) => {
                 let text = message.text_delta().filter(|text| !text.is_empty());
                 if let (Some(call), Some(text)) = (call, text) {
-                    self.partial_text(call, text, out);
+                    self.count(message.session_id(), text);
+                    self.text(call, text, out);
                 }
             }
             SdkMessage::Assistant(event) => {
                 let Some(call) = call else { return };
                 let text = event.text();
-                if self.streamed.remove(call).is_none() && !text.is_empty() {
+                let has_streamed = self.streamed.remove(message.session_id()).is_some();
+                if !has_streamed && !text.is_empty() {
                     self.text(call, &text, out);
                 }
             }
@@ -44,15 +46,15 @@ impl SubagentEvents {
         }
     }
 
-    fn system(&mut self, call: Option<&str>, kind: &SystemKind, out: &mut Vec<StreamEvent>) {
+    fn system(&mut self, message: &SdkMessage, kind: &SystemKind, out: &mut Vec<StreamEvent>) {
         match kind {
             SystemKind::StreamRestart { attempt, .. } => {
-                let Some((call, length)) = call.and_then(|call| self.streamed.remove_entry(call))
-                else {
+                let length = self.streamed.remove(message.session_id());
+                let (Some(call), Some(length)) = (message.parent_tool_use_id(), length) else {
                     return;
                 };
                 let data = json!({"attempt": attempt, "superseded": length});
-                out.push(self.event(StreamEvent::SUBAGENT_RESTART, &call, data));
+                out.push(self.event(StreamEvent::SUBAGENT_RESTART, call, data));
             }
             SystemKind::TaskStarted(start) => {
                 let Some(name) = &start.subagent_type else {
@@ -75,7 +77,7 @@ impl SubagentEvents {
             }
             SystemKind::TaskNotification(end) => {
                 let Some(call) = &end.tool_use_id else { return };
-                self.streamed.remove(call);
+                self.streamed.remove(message.session_id());
                 let Some(name) = self.names.remove(call) else {
                     return;
                 };
@@ -92,18 +94,15 @@ impl SubagentEvents {
         }
     }
 
-    /// Emits a piece of a response. If too many responses are in progress, the response is emitted
-    /// as a whole at its end.
-    fn partial_text(&mut self, call: &str, text: &str, out: &mut Vec<StreamEvent>) {
+    /// Counts the characters of a piece of a response.
+    fn count(&mut self, session_id: &str, text: &str) {
         let char_count = text.chars().count();
-        if let Some(length) = self.streamed.get_mut(call) {
-            *length += char_count;
-        } else if self.streamed.len() < MAX_RUNNING {
-            self.streamed.insert(call.into(), char_count);
-        } else {
-            return;
+        match self.streamed.get_mut(session_id) {
+            Some(length) => *length += char_count,
+            None => {
+                self.streamed.insert(session_id.into(), char_count);
+            }
         }
-        self.text(call, text, out);
     }
 
     fn text(&self, call: &str, text: &str, out: &mut Vec<StreamEvent>) {

@@ -372,6 +372,7 @@ fn inside(call: &str, mut message: SdkMessage) -> SdkMessage {
         other => panic!("not a message of these tests: {other:?}"),
     };
     envelope.parent_tool_use_id = Some(call.into());
+    envelope.session_id = call.into();
     message
 }
 
@@ -438,7 +439,43 @@ fn of_too_many_subagents_each_start_has_its_end_and_no_text_is_repeated() {
         let pushed = calls.iter().map(|call| events.push(&stage(call)).len());
         pushed.sum::<usize>()
     });
-    assert_eq!(counts, [1_000, 1_000, 1, 1_000]);
+    assert_eq!(counts, [1_000, 1_001, 0, 1_000]);
+}
+
+#[test]
+fn of_two_subagents_of_a_call_each_response_is_emitted_once() {
+    let of_child = |session: &str, mut message: SdkMessage| {
+        match &mut message {
+            SdkMessage::System(event) => event.envelope.session_id = session.into(),
+            SdkMessage::Partial(event) => event.envelope.session_id = session.into(),
+            SdkMessage::Assistant(event) => event.envelope.session_id = session.into(),
+            other => panic!("not a message of this test: {other:?}"),
+        }
+        message
+    };
+    let restart = system(SystemKind::StreamRestart {
+        attempt: 2,
+        supersedes: Vec::new(),
+    });
+    let messages = [
+        of_child("a", inside("t1", delta("One"))),
+        of_child("b", inside("t1", delta("Three"))),
+        of_child("a", inside("t1", answer(Message::ai("One")))),
+        of_child("b", inside("t1", restart)),
+        of_child("b", inside("t1", answer(Message::ai("Three")))),
+    ];
+    let mut events = StreamEvents::new().with_subagents();
+    let told: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
+    let data: Vec<_> = told.into_iter().filter_map(|event| event.data).collect();
+    assert_eq!(
+        data,
+        [
+            json!({"delta": "One"}),
+            json!({"delta": "Three"}),
+            json!({"attempt": 2, "superseded": 5}),
+            json!({"delta": "Three"}),
+        ]
+    );
 }
 
 #[test]
