@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
+use std::string::FromUtf8Error;
 
 /// The flag with which opening a pipe does not wait for its other end. The standard library has no
 /// name for it.
@@ -71,7 +72,9 @@ pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Result<String> {
         let reason = format!("it is longer than {max_bytes} bytes");
         return Err(Error::new(ErrorKind::FileTooLarge, reason));
     }
-    String::from_utf8(bytes).map_err(|error| Error::new(ErrorKind::InvalidData, error))
+    // `FromUtf8Error` keeps the bytes, and its `Debug` prints them.
+    let to_error = |error: FromUtf8Error| Error::new(ErrorKind::InvalidData, error.utf8_error());
+    String::from_utf8(bytes).map_err(to_error)
 }
 
 #[cfg(all(test, unix))]
@@ -116,5 +119,7 @@ mod tests {
         fs::write(&path, b"te\xe9t").unwrap();
         let error = read_text(&path, 4).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+        let debug = format!("{error:?}");
+        assert!(!debug.contains("116, 101"), "{debug}");
     }
 }
