@@ -38,7 +38,8 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// Returns the error of the bus, after the turns in progress have ended, and
+    /// Returns the error of the bus, after the turns and tasks in progress have ended (a task
+    /// reports its end to a bus that cannot be reached for up to ten minutes), and
     /// [`Conflict`](ErrorKind::Conflict) if the gateway is running already. The gateway may be run
     /// again after an error of the bus.
     ///

@@ -1,5 +1,7 @@
 //! The tool `spawn`.
 
+use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -174,7 +176,7 @@ async fn report(task: &SpawnedTask, outcome: &TaskOutcome) {
         turn, id, label, ..
     } = task;
     let message = task_message(turn, id, label, outcome);
-    if let Err(error) = publish_report(&turn.shared, message).await {
+    if let Err(error) = publish_report(&turn.shared, id, message).await {
         tracing::warn!("the end of task {id} could not be reported: {error}");
     }
     if let Some(once_id) = turn.once_id() {
@@ -182,14 +184,17 @@ async fn report(task: &SpawnedTask, outcome: &TaskOutcome) {
     }
 }
 
-/// Publishes the message about the end of a task, again and again while the bus cannot be reached.
+/// Publishes the message about the end of the task `id`, again and again while the bus cannot be
+/// reached.
 async fn publish_report(
     shared: &GatewayShared,
+    id: &Arc<str>,
     message: InboundMessage,
 ) -> crate::error::Result<()> {
     // With an id, by which the bus recognizes a message that it has taken.
     let message = message.completed();
     let start = Instant::now();
+    let mut has_warned = false;
     loop {
         let Err(error) = shared.bus.publish_inbound(message.clone()).await else {
             return Ok(());
@@ -201,6 +206,9 @@ async fn publish_report(
         );
         if is_final || start.elapsed() >= REPORT_TIME {
             return Err(error);
+        }
+        if !mem::replace(&mut has_warned, true) {
+            tracing::warn!("the end of task {id} is reported again later: {error}");
         }
         tokio::select! {
             () = shared.stop.cancelled() => return Err(error),
