@@ -194,7 +194,7 @@ impl SpanHandle for OpenSpan {
 impl Drop for OpenSpan {
     fn drop(&mut self) {
         let mut trace = lock(&self.recorder.0);
-        // Without a zero, all records were removed, and the end of this one is not the zero.
+        // The end of a removed span does not set the zero of later records.
         let Some(zero) = trace.zero else { return };
         let now = Instant::now() - zero;
         if let Some(span) = trace.span(self.id) {

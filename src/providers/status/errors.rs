@@ -114,7 +114,7 @@ pub(crate) fn from_event(event: &str, secrets: &Secrets) -> Error {
         error = error.with_retry_after(delay);
     }
 
-    // As the status 409 of a reply: the conflict is one of the server, and passes.
+    // A conflict is retried, as after the status 409.
     if kind == ErrorKind::Conflict {
         error = error.with_retryable(true);
     }
