@@ -173,11 +173,20 @@ async fn state_after_run(
     store: &dyn SessionStore,
     key: &RunKey,
 ) -> Result<(Option<AgentState>, StorePermit), ApiError> {
+    // An id, because an ended run holds its log.
+    let ended_run_id = || {
+        let run = app.runs.find(key).filter(|run| !run.is_running());
+        run.map(|run| run.id().clone())
+    };
     loop {
         let run = app.runs.find(key).filter(|run| run.is_running());
+        let earlier_id = ended_run_id();
         let stored = stored_state(app, caller, store, &key.thread).await?;
-        // A run that has ended during the load may have stored its response after it.
-        if run.is_none_or(|run| run.is_running()) {
+        // A run that has ended during the load may have stored its response after it, even if it
+        // began after the first look.
+        let has_ended = run.is_some_and(|run| !run.is_running());
+        let last_id = ended_run_id();
+        if !has_ended && (last_id.is_none() || last_id == earlier_id) {
             return Ok(stored);
         }
     }

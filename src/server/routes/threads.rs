@@ -326,6 +326,8 @@ async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Respo
     let space = ReplySpace::acquire(&app, &caller).await?;
     let (store, key) = store_and_key(&app, &caller, &path).await?;
     let is_running = || app.runs.find(&key).is_some_and(|run| run.is_running());
+    let last_run_id = || app.runs.find(&key).map(|run| run.id().clone());
+    let earlier_id = last_run_id();
     // Checked before the load, so that everything that a run stored before it ended is loaded. A
     // run of another process may still receive the response.
     let was_running = is_running();
@@ -337,7 +339,9 @@ async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Respo
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);
     // And after it: a run that has begun meanwhile may have stored its input.
     let running = was_running || is_running();
-    let is_incomplete = !was_held && !running && is_interrupted(&state);
+    // One that has even ended may have stored its response after the load.
+    let is_last_run = last_run_id() == earlier_id;
+    let is_incomplete = !was_held && !running && is_last_run && is_interrupted(&state);
     // A copy of a thread has copies of calls, which wait in the original alone.
     state.pending = own_pending(&state).cloned().collect();
     let reply = ThreadReply {

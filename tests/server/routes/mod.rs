@@ -12,5 +12,6 @@ mod runs;
 mod shared_threads;
 mod site;
 mod threads;
+mod threads_during_runs;
 mod tools;
 mod traces;

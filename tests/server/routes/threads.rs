@@ -1,7 +1,7 @@
 //! Threads: lists, states, forks, titles, removal.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 #[cfg(feature = "docker")]
@@ -12,7 +12,7 @@ use agentcore::server::{RunLimits, Server, ServerLimits};
 use agentcore::testing::ScriptedModel;
 use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool, SessionStore, ThreadStore, async_trait};
 use futures::future::join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -284,95 +284,6 @@ async fn thread_without_a_response_is_interrupted_whatever_ended_its_run() {
         let thread = server.get(&path).send().await.ok(200);
         assert_eq!(thread["interrupted"], is_interrupted, "{agent}");
     }
-}
-
-/// Holds one load back after it has read.
-#[derive(Clone)]
-struct HeldLoad {
-    is_due: Arc<AtomicBool>,
-    begun: Arc<Semaphore>,
-    ended: Arc<Semaphore>,
-}
-
-impl HeldLoad {
-    fn new() -> Self {
-        Self {
-            is_due: Arc::default(),
-            begun: Arc::new(Semaphore::new(0)),
-            ended: Arc::new(Semaphore::new(0)),
-        }
-    }
-}
-
-#[async_trait]
-impl Spy for HeldLoad {
-    async fn read(&self) {
-        if self.is_due.swap(false, Ordering::Relaxed) {
-            self.begun.add_permits(1);
-            self.ended.acquire().await.unwrap().forget();
-        }
-    }
-}
-
-/// Sends a request that loads the thread `th` while its run is in progress. The run ends after the
-/// load has read.
-async fn send_while_the_run_ends<T>(
-    request: impl AsyncFnOnce(&TestServer) -> T,
-) -> (TestServer, T) {
-    let load = HeldLoad::new();
-    let (mut gate, tool) = Gate::new();
-    let agent = caller("wait", json!({})).tool(tool);
-    let store = Spied(ThreadStore::new(), load.clone());
-    let server = Server::new().agent("default", agent).store(store);
-    let server = TestServer::start(server).await;
-    let run = server.post("/agents/stream", input_in("th", "Go"));
-    let stream = run.open().await;
-    gate.begun().await;
-    load.is_due.store(true, Ordering::Relaxed);
-    let run_end = async {
-        load.begun.acquire().await.unwrap().forget();
-        gate.open();
-        stream.events().await;
-        load.ended.add_permits(1);
-        // For a later run.
-        gate.open();
-    };
-    let (reply, ()) = tokio::join!(request(&server), run_end);
-    (server, reply)
-}
-
-#[tokio::test]
-async fn thread_whose_run_ends_during_the_load_is_not_interrupted() {
-    let (_server, thread) = send_while_the_run_ends(async |server: &TestServer| {
-        let reply = server.get("/agents/default/threads/th").send().await;
-        reply.ok(200)
-    })
-    .await;
-    assert_eq!(thread["messages"].as_array().unwrap().len(), 2);
-    assert_eq!(
-        (&thread["running"], &thread["interrupted"]),
-        (&json!(true), &json!(false))
-    );
-}
-
-#[tokio::test]
-async fn run_that_ends_during_the_load_for_the_next_one_is_in_its_history() {
-    let (server, _) = send_while_the_run_ends(async |server: &TestServer| {
-        let run = server.post("/agents/stream", input_in("th", "Again"));
-        run.open().await.events().await
-    })
-    .await;
-    let events = server.get("/agents/default/threads/th/events");
-    let mut events = events.header("last-event-id", "other:1").open().await;
-    let state = events.event().await.unwrap();
-    assert_eq!(state.event, "state");
-    let state: Value = serde_json::from_str(&state.data).unwrap();
-    let messages = state["data"]["messages"].as_array().unwrap();
-    let contents: Vec<_> = messages
-        .iter()
-        .map(|message| message["content"].as_str().unwrap_or_default())
-        .collect();
-    assert_eq!(contents, ["Go", "", "waited", "Done: waited", "Again"]);
 }
 
 /// Without the engine of its containers, an agent runs nothing, and its threads are there.
