@@ -255,6 +255,14 @@ impl ResumeEntry {
                 ..
             } => Ok(Decision::edit(call, room.parse("editedArgs", args)?)),
             ResumePayload {
+                approved: None,
+                edited_args: Some(_),
+                ..
+            } => Err(invalid(format!(
+                "the payload of the interrupt {:?} has `editedArgs` without `approved: true`",
+                call.id
+            ))),
+            ResumePayload {
                 text: Some(text), ..
             } => Ok(Decision::reply(call, text)),
             ResumePayload {
@@ -444,11 +452,19 @@ mod tests {
 
     #[test]
     fn edited_arguments_without_an_approval_are_an_error() {
-        let payload = json!({"editedArgs": {"n": 2}});
-        let entry = json!({"interruptId": "a", "status": "resolved", "payload": payload});
-        let body = body(&json!({"resume": [entry]}));
-        let error = body.decisions(&[pending("a", None)], 5).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        for payload in [
+            json!({"editedArgs": {"n": 2}}),
+            json!({"editedArgs": {"n": 2}, "text": "later"}),
+        ] {
+            let entry = json!({"interruptId": "a", "status": "resolved", "payload": payload});
+            let body = body(&json!({"resume": [entry]}));
+            let error = body.decisions(&[pending("a", None)], 5).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+            assert!(
+                error.to_string().contains("without `approved: true`"),
+                "{error}"
+            );
+        }
     }
 
     #[test]
