@@ -165,6 +165,8 @@ async function progressWithAStateOfItsOwnDoesNotEndACall() {
   const text = call().progress;
   progress({ state: "waiting" });
   assert.deepEqual([call().state, call().progress], ["waiting", text]);
+  progress({ percent: 50 });
+  assert.equal(call().state, "running");
   progress({ state: "done", is_error: false, output: "whole" });
   assert.equal(call().state, "ok");
 }

@@ -331,9 +331,13 @@ class Thread {
     else if (isEnd) {
       this.#finish(id, name, textOf(data.output), data.is_error);
     } else if (isWaiting) call.state = "waiting";
-    else if (data !== undefined && data !== null) call.progress = (call.progress ? `${call.progress.slice(-20_000)}\n` : "") + progressText(data);
+    else if (data !== undefined && data !== null) {
+      // A tool's own progress may have the form of the message of a call that waits.
+      if (call.state === "waiting" && ![...this.questions.values()].some((question) => question.callId === id)) call.state = "running";
+      call.progress = (call.progress ? `${call.progress.slice(-20_000)}\n` : "") + progressText(data);
+    }
     if (isStart) this.#closeQuestionsOf(id);
-    if (!message.parent_tool_use_id) this.#setActivity(isEnd ? "Thinking" : `Running ${call.name}`);
+    if (!message.parent_tool_use_id && !isWaiting) this.#setActivity(isEnd ? "Thinking" : `Running ${call.name}`);
   }
 
   #ask(question) {
