@@ -28,6 +28,8 @@ fn show_progress(out: &mut impl Write, progress: &ToolProgress) -> io::Result<()
         writeln!(out, "  {tool} {}", data["args"])
     } else if progress.is_finished() {
         writeln!(out, "  {tool} took {time:.3} s")
+    } else if progress.is_waiting() {
+        writeln!(out, "  {tool} waits for an answer")
     } else {
         writeln!(out, "    {}", data.as_str().unwrap_or_default())
     }
