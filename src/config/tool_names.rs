@@ -52,8 +52,7 @@ impl AgentConfig {
             for (number, name) in subagent.tools.iter().enumerate() {
                 if !names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
                     let path = format!("subagents.{index}.tools.{number}");
-                    let text = unknown_name("tool", name, names);
-                    tracing::warn!("{}", self.error_at(&path, text));
+                    tracing::warn!("{}", self.error_at(&path, missing_text(name, names)));
                 }
             }
         }
@@ -115,5 +114,16 @@ impl AgentConfig {
             }
         }
         Ok(rules)
+    }
+}
+
+/// Returns the text about a tool of a subagent that its agent, with the tools `names`, does not
+/// have.
+fn missing_text(name: &str, names: &[&str]) -> String {
+    let mut builtins = builtin_names().into_iter();
+    if builtins.any(|builtin| builtin.eq_ignore_ascii_case(name)) {
+        format!("the agent does not have the tool {name:?}; add it to its \"tools\"")
+    } else {
+        unknown_name("tool", name, names)
     }
 }

@@ -372,7 +372,7 @@ async fn rule_that_matches_no_tool_is_logged_with_its_place() {
 #[tokio::test]
 async fn unknown_tool_of_a_subagent_is_logged_with_its_place() {
     let yaml = "model: m\nsubagents:\n  - name: scout\n    tools:\n      - Read_File\n      \
-                - reed_file\n      - pay";
+                - reed_file\n      - pay\n      - calculate";
     let config = Config::from_yaml(yaml).unwrap();
     let pay = FuncTool::new("pay", "Pays", any_object(), |_, _| async { "paid" });
     let parts = parts(ScriptedModel::new()).tool(pay);
@@ -386,6 +386,8 @@ async fn unknown_tool_of_a_subagent_is_logged_with_its_place() {
     let expected = "config:6:9: unknown tool \"reed_file\"; did you mean \"read_file\"?";
     assert!(text.contains(expected), "{text}");
     assert_eq!(text.matches("unknown tool").count(), 1, "{text}");
+    let expected = "config:8:9: the agent does not have the tool \"calculate\"";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[cfg(unix)]
