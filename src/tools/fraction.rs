@@ -25,6 +25,8 @@ const INEXACT: f64 = 128.0;
 /// The part of a lower bound that is certain: an expression has too few operations for their
 /// rounding to exceed the rest.
 const CERTAIN: f64 = 1.0 - f64::EPSILON * 1_048_576.0;
+/// The least whole number to which a greater one may be rounded.
+const INEXACT_WHOLE: f64 = 9_007_199_254_740_992.0;
 /// The number of bits of a decimal digit.
 const DIGIT: f64 = std::f64::consts::LOG2_10;
 
@@ -128,6 +130,11 @@ impl FractionSize {
         }
     }
 
+    /// Returns `true` for a whole number that both bounds are equal to.
+    fn is_exact(self) -> bool {
+        self.denominator == 0.0 && self.least == self.most && self.most < INEXACT_WHOLE
+    }
+
     /// Returns the least absolute value except zero.
     fn smallest(self) -> f64 {
         self.least.max((-self.denominator).exp2())
@@ -148,7 +155,12 @@ impl FractionSize {
     }
 
     fn minus(self, other: Self) -> Self {
-        let is_greater = self.least * CERTAIN >= other.most && !self.is_signed;
+        let least = if self.is_exact() && other.is_exact() {
+            self.least
+        } else {
+            self.least * CERTAIN
+        };
+        let is_greater = least >= other.most && !self.is_signed;
         Self {
             is_signed: !is_greater || other.is_signed,
             ..self.plus(other)
