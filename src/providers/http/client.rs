@@ -16,15 +16,28 @@ const POOL_IDLE: Duration = Duration::from_secs(90);
 pub(super) fn client(scheme: Scheme, connect_timeout: Duration) -> ClientResult {
     static SHARED: Clients<(Scheme, Duration)> = Clients::new();
 
-    SHARED.get((scheme, connect_timeout), || build(scheme, connect_timeout))
+    SHARED.get((scheme, connect_timeout), || {
+        build(scheme, connect_timeout, usize::MAX)
+    })
 }
 
-/// No total timeout, because a healthy stream may take an hour.
-fn build(scheme: Scheme, connect_timeout: Duration) -> ClientResult {
+/// Returns a client like that of [`client`] that makes a new connection for each request.
+pub(super) fn unpooled_client(scheme: Scheme, connect_timeout: Duration) -> ClientResult {
+    static SHARED: Clients<(Scheme, Duration)> = Clients::new();
+
+    SHARED.get((scheme, connect_timeout), || {
+        build(scheme, connect_timeout, 0)
+    })
+}
+
+/// Builds a client that keeps at most `max_idle` unused connections to a server. It has no total
+/// timeout, because a healthy stream may take an hour.
+fn build(scheme: Scheme, connect_timeout: Duration, max_idle: usize) -> ClientResult {
     http_client::builder(scheme)
         .map_err(|error| error.to_string())?
         .connect_timeout(connect_timeout)
         .pool_idle_timeout(POOL_IDLE)
+        .pool_max_idle_per_host(max_idle)
         .tcp_nodelay(true)
         .tcp_keepalive(Duration::from_secs(60))
         .build()

@@ -232,8 +232,9 @@ impl Endpoint {
 
     async fn send(&self, body: &Bytes) -> Result<Reply> {
         let url = self.url()?;
-        let client = client::client(Scheme::of(url), self.connect_timeout)
-            .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
+        let to_error = |reason: String| Error::new(ErrorKind::Config, reason);
+        let scheme = Scheme::of(url);
+        let client = client::client(scheme, self.connect_timeout).map_err(to_error)?;
         let runtime = Handle::try_current().ok().map(|handle| handle.id());
         let address = (runtime, self.base.clone());
         // Looked up before the attempt: of several requests whose pooled connections are closed,
@@ -241,9 +242,12 @@ impl Endpoint {
         let has_replied = lock(&REPLIED).contains(&address);
         let first = self.attempt(&client, url, body).await;
         let (response, timer) = match first {
-            // The server had closed the pooled connection, so one new connection is tried.
+            // The server had closed the pooled connection, so one new connection is tried. Others in
+            // the pool may be closed as well.
             Err(error) if error.kind() == ErrorKind::Connect && has_replied => {
                 lock(&REPLIED).remove(&address);
+                let client = client::unpooled_client(scheme, self.connect_timeout);
+                let client = client.map_err(to_error)?;
                 self.attempt(&client, url, body).boxed().await?
             }
             first => first?,

@@ -178,36 +178,43 @@ async fn n27_pooled_connection_closed_by_the_server_is_replaced() {
 #[tokio::test]
 async fn n27_each_of_several_connections_closed_by_the_server_is_replaced() {
     for api in ALL {
-        let server = FaultServer::start().await.unwrap();
-        server.fallback(api.text("an answer in several pieces"));
-        let model = api.model(&server.url(), PATIENCE);
-        let mut streams = Vec::new();
-        for _ in 0..3 {
-            streams.push(model.stream(api.request()).await.unwrap());
+        for call_count in [1, 3] {
+            check_closed_connections(api, call_count).await;
         }
-        for stream in streams {
-            let events: Vec<_> = stream.collect().await;
-            assert!(events.iter().all(Result::is_ok), "{api:?}");
-        }
-        assert_eq!(server.connections(), 3, "{api:?}");
-        // The connections go back to the pool in tasks of their own.
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
-        }
-
-        // The kept connections die under the next requests.
-        server.respond(move |request| match request.connection {
-            0..3 => Reply::raw().close(),
-            _ => api.text("two"),
-        });
-        let call = || model.call(api.request());
-        for answer in join_all([call(), call(), call()]).await {
-            assert_eq!(answer.unwrap().text(), "two", "{api:?}");
-        }
-        let requests = server.requests();
-        let broken = requests.iter().filter(|request| request.connection < 3);
-        assert_eq!(broken.count(), 6, "{api:?}");
     }
+}
+
+/// Holds that each of several concurrent calls is answered, although the server closes the three
+/// connections in the pool under the next request.
+async fn check_closed_connections(api: Api, call_count: usize) {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(api.text("an answer in several pieces"));
+    let model = api.model(&server.url(), PATIENCE);
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(model.stream(api.request()).await.unwrap());
+    }
+    for stream in streams {
+        let events: Vec<_> = stream.collect().await;
+        assert!(events.iter().all(Result::is_ok), "{api:?}");
+    }
+    assert_eq!(server.connections(), 3, "{api:?}");
+    // The connections go back to the pool in tasks of their own.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+
+    server.respond(move |request| match request.connection {
+        0..3 => Reply::raw().close(),
+        _ => api.text("two"),
+    });
+    let calls = (0..call_count).map(|_| model.call(api.request()));
+    for answer in join_all(calls).await {
+        assert_eq!(answer.unwrap().text(), "two", "{api:?}");
+    }
+    let requests = server.requests();
+    let broken = requests.iter().filter(|request| request.connection < 3);
+    assert_eq!(broken.count(), 3 + call_count, "{api:?}");
 }
 
 #[tokio::test]
