@@ -242,8 +242,8 @@ impl Endpoint {
         let has_replied = lock(&REPLIED).contains(&address);
         let first = self.attempt(&client, url, body).await;
         let (response, timer) = match first {
-            // The server had closed the pooled connection, so one new connection is tried. Others in
-            // the pool may be closed as well.
+            // The server had closed the pooled connection, so one new connection is tried: others
+            // in the pool may be closed as well.
             Err(error) if error.kind() == ErrorKind::Connect && has_replied => {
                 lock(&REPLIED).remove(&address);
                 let client = client::unpooled_client(scheme, self.connect_timeout);
