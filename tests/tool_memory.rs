@@ -21,9 +21,14 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const MIB: usize = 1024 * 1024;
+const CALLS: usize = 16;
+
 /// The most that all calls may take together, their results included. Two large files at once, and
 /// as texts, take 90 MiB.
 const MOST: usize = 130 * MIB;
+
+/// The same for calls that list a folder of 10,000 long names, of which two take 18 MiB.
+const MOST_OF_NAMES: usize = 40 * MIB;
 
 /// The bytes that are allocated.
 fn live() -> usize {
@@ -193,61 +198,50 @@ fn calls_side_by_side_load_no_more_than_a_few_would() {
     std::fs::write(&lines, format!("{}\n", "é".repeat(1_990)).repeat(8_000)).unwrap();
     let wide = folder.path().join("wide");
     std::fs::create_dir(&wide).unwrap();
-    for n in 0..30_000 {
+    for n in 0..10_000 {
         std::fs::write(wide.join(format!("{n:0>205}")), "").unwrap();
     }
 
     let backend = || LocalBackend::new(folder.path()).unwrap();
     let wide_grep = json!({"pattern": "é", "path": "lines.txt", "output_mode": "content", "head_limit": 10_000});
-    for (calls, tool, name, args) in [
+    for (tool, name, args) in [
         (
-            8,
             wick::read_file(backend()),
             "read_file",
             json!({"path": "large.txt"}),
         ),
         (
-            8,
             wick::read_file(backend()),
             "read_file",
             json!({"path": "large.bin"}),
         ),
         (
-            8,
             coding::read(backend()),
             "Read",
             json!({"file_path": "large.txt"}),
         ),
-        (16, wick::ls(backend()), "ls", json!({"path": "wide"})),
+        (wick::ls(backend()), "ls", json!({"path": "wide"})),
         (
-            16,
             picoclaw::list_dir(backend()),
             "list_dir",
             json!({"path": "wide"}),
         ),
+        (wick::glob(backend()), "glob", json!({"pattern": "wide/*"})),
         (
-            16,
-            wick::glob(backend()),
-            "glob",
-            json!({"pattern": "wide/*"}),
-        ),
-        (
-            16,
             coding::glob(backend()),
             "Glob",
             json!({"pattern": "wide/*"}),
         ),
-        (16, coding::grep(backend()), "Grep", wide_grep),
+        (coding::grep(backend()), "Grep", wide_grep),
         (
-            16,
             coding::grep(backend()),
             "Grep",
             json!({"pattern": "", "path": "wide", "output_mode": "count"}),
         ),
     ] {
-        let (messages, most) = run(tool, calls, name, &args);
+        let (messages, most) = run(tool, CALLS, name, &args);
         let results: Vec<_> = messages.tool_messages().collect();
-        assert_eq!(results.len(), calls, "{name} {args}");
+        assert_eq!(results.len(), CALLS, "{name} {args}");
         for message in results {
             let result = message.as_tool_result().unwrap();
             assert!(
@@ -256,7 +250,9 @@ fn calls_side_by_side_load_no_more_than_a_few_would() {
                 result.content.text()
             );
         }
-        assert!(most < MOST, "{name} {args}: {} MiB", most / MIB);
+        let is_list = args.to_string().contains("wide");
+        let limit = if is_list { MOST_OF_NAMES } else { MOST };
+        assert!(most < limit, "{name} {args}: {} MiB", most / MIB);
     }
 }
 

@@ -171,6 +171,10 @@ impl Disk {
             };
 
             if let Some(name) = text_of(segment) {
+                // Each path becomes longer, and takes longer to look up.
+                if !self.spend(paths.len()) {
+                    return None;
+                }
                 paths
                     .iter_mut()
                     .for_each(|path| *path += &format!("/{name}"));

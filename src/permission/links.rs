@@ -62,7 +62,7 @@ impl<'a> Links<'a> {
     /// Returns the other paths that `word` leads to, from the workspace and from where the command
     /// may have changed to.
     pub(super) fn of_word(&mut self, word: &Word) -> Vec<Word> {
-        if !self.context.follows_links || word.starts_with_dash() {
+        if !self.context.follows_links {
             return Vec::new();
         }
         let mut targets = self.of_fixed_part(word);

@@ -105,7 +105,7 @@ fn pieces(word: &Word) -> Vec<Word> {
         None => texts.collect::<Vec<_>>().join("="),
     };
 
-    let is_mark = |c: char| "=@:,<;\"'{}()|\\".contains(c) || c.is_whitespace();
+    let is_mark = |c: char| "=@:,<>;!&+\"'{}()|\\".contains(c) || c.is_whitespace();
     let pieces = text
         .split(is_mark)
         .filter(|piece| piece.len() < text.len())

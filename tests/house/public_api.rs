@@ -52,8 +52,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The crate as rustdoc describes it. It runs in the folder of the tests, where `.ci/run` builds the
-/// documentation, too.
+/// The crate as rustdoc describes it. It runs in the folder of the tests, where `.ci/run` builds
+/// the documentation, too.
 fn document() -> Value {
     let binary = std::env::current_exe().unwrap();
     let target = binary.ancestors().nth(3).unwrap();

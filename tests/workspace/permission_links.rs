@@ -434,6 +434,49 @@ fn wildcards_next_to_links_are_expanded() {
     }
 }
 
+#[test]
+fn links_whose_names_begin_with_a_dash_are_followed() {
+    let case = Case::new(|rules| {
+        let rules = rules.allow("Bash")?.deny("Read(secrets/**)")?;
+        rules.deny("Write(secrets/**)")
+    });
+    case.workspace.link("secrets", "-q");
+    case.workspace.link("secrets/key", "-x");
+    case.workspace.link(".git", "-g");
+    for command in [
+        "cat < -q/key",
+        "cat -- -q/key",
+        "cat -- -q/k*",
+        "cat -- -?/key",
+        "cat -- -x",
+        "mapfile a < -q/key",
+        "cp -- -x a/new",
+        "echo x > -q/new",
+        "tee -- -q/new",
+        "rm -- -x",
+        "dd if=-q/key",
+        "for f in -q/key; do cat -- $f; done",
+        "echo x > -g/config",
+        "cp -- a/in.txt -g/config",
+    ] {
+        assert_ne!(case.command(command), Behavior::Allow, "{command}");
+    }
+    assert_eq!(case.command("cat -n -- a/in.txt"), Behavior::Allow);
+}
+
+#[test]
+fn long_words_of_many_wildcards_are_a_question() {
+    let case = Case::new(|rules| rules.allow("Bash")?.deny("Read(secrets/**)"));
+    case.workspace.link(".", "here");
+    for number in 0..500 {
+        case.workspace.link("..", &format!("links/{number}"));
+    }
+    let command = |folders: usize| format!("cat links/*/{}a/in.txt", "here/".repeat(folders));
+    assert_eq!(case.command(&command(20)), Behavior::Allow);
+    let explanation = case.permissions.explain_command(&command(700));
+    assert_eq!(explanation.decision, Behavior::Ask);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn dangling_link_in_shared_memory_is_followed() {

@@ -1,7 +1,7 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
-use std::fs;
 use std::sync::LazyLock;
+use std::{fs, iter};
 
 use crate::permission::programs::{
     Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere, runs_here, subcommand_words,
@@ -120,21 +120,33 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
     let count = guesses.iter().map(Vec::len).max().unwrap_or(0);
     for at in 0..count {
         let mut argv = Vec::new();
+        // The shell expands the wildcards of values that are not quoted, too.
+        let (mut patterns, mut is_expanded) = (Vec::new(), false);
         for (word, guesses) in command.argv.iter().zip(&guesses) {
             let guess = guesses.get(at).or(guesses.last()).unwrap_or(word);
-            match guess.literal().filter(|_| word.may_split()) {
-                Some(text) => argv.extend(text.split_whitespace().map(Word::from_text)),
-                None => argv.push(guess.clone()),
+            let may_split = word.may_split();
+            let words = match guess.literal().filter(|_| may_split) {
+                Some(text) => text.split_whitespace().map(Word::from_text).collect(),
+                None => vec![guess.clone()],
+            };
+            for word in words {
+                let pattern = may_split.then(|| word.as_pattern()).flatten();
+                is_expanded |= pattern.is_some();
+                patterns.push(pattern.unwrap_or_else(|| word.clone()));
+                argv.push(word);
             }
         }
 
-        let guessed_command = SimpleCommand {
-            argv,
-            guessed: true,
-            ..command.clone()
-        };
-        // Too many commands is noted where they are counted.
-        let _counted = cx.add(guessed_command);
+        let patterns = is_expanded.then_some(patterns);
+        for argv in iter::once(argv).chain(patterns) {
+            let guessed_command = SimpleCommand {
+                argv,
+                guessed: true,
+                ..command.clone()
+            };
+            // Too many commands is noted where they are counted.
+            let _counted = cx.add(guessed_command);
+        }
     }
 }
 

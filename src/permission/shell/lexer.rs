@@ -9,6 +9,23 @@ use super::word::{Part, Word};
 /// The maximum number of bytes up to the end of a bracket.
 const LOOK_AHEAD: usize = 256;
 
+/// Returns `true` if a bracket may end before the word does. A quoted space does not end the word.
+fn may_close(rest: &[u8]) -> bool {
+    let mut quote = None;
+    let mut bytes = rest.iter().take(LOOK_AHEAD);
+    while let Some(&b) = bytes.next() {
+        match (b, quote) {
+            (b']', _) => return true,
+            (b' ' | b'\t' | b'\n', None) => return false,
+            (b'\\', None | Some(b'"')) if bytes.next() == Some(&b']') => return true,
+            (b'\'' | b'"', None) => quote = Some(b),
+            (_, Some(end)) if b == end => quote = None,
+            _ => {}
+        }
+    }
+    rest.len() > LOOK_AHEAD
+}
+
 impl Parser<'_> {
     /// Returns the word at the cursor, braces not expanded; `None` if there is none.
     pub(super) fn word(&mut self) -> Parse<Option<Word>> {
@@ -80,16 +97,9 @@ impl Parser<'_> {
                 word.parts.push(Part::Glob('['));
             }
             _ => {
-                let open = rest
-                    .iter()
-                    .take(LOOK_AHEAD)
-                    .take_while(|b| !b" \t\n".contains(b))
-                    .collect::<Vec<_>>();
-                // A value may hold the end, and quotes the space at which the search for it stops.
-                let may_close = open.iter().any(|b| b"]$`'\"\\".contains(b));
-                let unclear = open.len() == LOOK_AHEAD;
+                let may_close = may_close(rest);
                 self.bump()?;
-                if may_close || unclear {
+                if may_close {
                     // What stands between is not worked out.
                     word.push_value(None, true);
                 } else {

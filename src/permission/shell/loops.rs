@@ -59,7 +59,7 @@ impl Loops {
 
 /// Returns `true` if the shell does not split or expand the value where it is not quoted.
 fn is_one_word(value: &str) -> bool {
-    !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || "*?[\\".contains(c))
+    !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || "*?[]\\".contains(c))
 }
 
 /// Returns the value without the ending that a pattern behind `%` cuts off.

@@ -1,8 +1,12 @@
 //! The effects of a `sed` script.
 
+use super::analysis::Use;
 use super::context::Context;
 use super::row::Row;
 use super::word::Word;
+
+/// The maximum number of files that are looked for in a script.
+const MAX_FILES: usize = 64;
 
 /// `sed`: scripts of plain commands are harmless; `e`, `w`, `r` and what is not known are not.
 pub(super) fn sed(cx: &mut Context, row: &Row<'_>) {
@@ -13,9 +17,29 @@ pub(super) fn sed(cx: &mut Context, row: &Row<'_>) {
     }
 
     let texts: Option<Vec<String>> = scripts.into_iter().map(Word::literal).collect();
-    let is_plain = texts.is_some_and(|texts| is_plain_sed(&texts.join("\n")));
-    if !is_plain {
+    let script = texts.map(|texts| texts.join("\n"));
+    if !script.as_deref().is_some_and(is_plain_sed) {
         cx.inline_code(row.index, "sed");
+        files(cx, script.as_deref().unwrap_or_default());
+    }
+}
+
+/// Notes the files that `w` and `r` name, which may stand anywhere in a script, each up to the end of
+/// its line.
+fn files(cx: &mut Context, script: &str) {
+    let uses = script.char_indices().filter_map(|(at, c)| match c {
+        'w' | 'W' => Some((at, Use::Write)),
+        'r' | 'R' => Some((at, Use::Read)),
+        _ => None,
+    });
+    for (count, (at, path_use)) in uses.enumerate() {
+        let path = script[at + 1..].lines().next().unwrap_or_default();
+        let is_known = count < MAX_FILES;
+        let word = is_known.then(|| Word::from_text(path.trim_start()));
+        cx.add_path(path_use, word.unwrap_or_else(Word::unknown));
+        if !is_known {
+            return;
+        }
     }
 }
 

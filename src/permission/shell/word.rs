@@ -280,6 +280,31 @@ impl Word {
         word
     }
 
+    /// Returns the word with `*`, `?` and `[..]` in its texts as patterns; `None` if its texts have
+    /// none of them.
+    pub(super) fn as_pattern(&self) -> Option<Self> {
+        let is_wild = |part: &Part| {
+            part.text()
+                .is_some_and(|text| text.contains(['*', '?', '[']))
+        };
+        if !self.parts.iter().any(is_wild) {
+            return None;
+        }
+        let mut word = Self::default();
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                // A bracket may begin in one text and end in the next.
+                Part::Text { text: more, .. } => text.push_str(more),
+                part => {
+                    word = word.followed_by(&std::mem::take(&mut text));
+                    word.parts.push(part.clone());
+                }
+            }
+        }
+        Some(word.followed_by(&text))
+    }
+
     /// Returns the word with `~` expanded, which some programs do where the shell does not.
     pub(crate) fn with_home(self) -> Self {
         let Some(rest) = self.without_prefix("~/") else {
