@@ -323,12 +323,20 @@ impl AgentBuilder {
     }
 
     /// Sets the time within which a pending call ([`OnUnanswered::Park`]) can be decided. After
-    /// it, the call can only be denied. Defaults to no limit. A
+    /// it, the call can only be denied. Defaults to no limit; a server limits it to 24 hours. A
     /// [`ThreadStore`](crate::ThreadStore) drops the session of a call without an expiry like any
     /// other, after its time to live.
     pub fn approval_expiry(mut self, expiry: Duration) -> Self {
         self.limits.approval_expiry = Some(expiry);
         self
+    }
+
+    /// Sets the [`approval_expiry`](Self::approval_expiry) to `max` if there is none or a longer
+    /// one.
+    #[cfg(feature = "server")]
+    pub(crate) fn approval_expiry_at_most(self, max: Duration) -> Self {
+        let expiry = self.limits.approval_expiry;
+        self.approval_expiry(expiry.map_or(max, |expiry| expiry.min(max)))
     }
 }
 

@@ -24,7 +24,8 @@ const NO_SUMMARY: &str = "[Earlier messages are left out.]";
 ///
 /// An agent does all of this itself. Every change is stored when its function returns, so that
 /// [`save`](Self::save) has nothing left to do. A change fails with
-/// [`SessionBusy`](ErrorKind::SessionBusy) while a run has leased the session.
+/// [`SessionBusy`](ErrorKind::SessionBusy) while a run has leased the session, or another change of
+/// it is being stored: make the changes of a session one after another.
 ///
 /// ```
 /// use agentcore::gateway::SessionManager;

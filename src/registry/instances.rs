@@ -129,14 +129,23 @@ impl Instances {
         self.overrides.get(key).cloned().unwrap_or_default()
     }
 
-    /// Removes the instances of an agent, for one user or for all.
-    pub(super) fn remove(&mut self, agent: &str, user: Option<&str>) {
+    /// Removes the instances of an agent, for one user or for all, and returns their cells. The
+    /// instances are dropped by the caller, outside of its lock.
+    pub(super) fn remove(&mut self, agent: &str, user: Option<&str>) -> Vec<(Key, Cell)> {
         let is_other = |(id, owner): &Key| {
             let is_meant = &**id == agent && user.is_none_or(|user| user == &**owner);
             !is_meant
         };
-        self.entries.retain(|key, _| is_other(key));
+        let mut removed = Vec::new();
+        self.entries.retain(|key, entry| {
+            let is_kept = is_other(key);
+            if !is_kept {
+                removed.push((key.clone(), entry.cell.clone()));
+            }
+            is_kept
+        });
         self.overrides.retain(|key, _| is_other(key));
+        removed
     }
 
     pub(super) fn len(&self) -> usize {

@@ -352,9 +352,16 @@ impl Registry {
 
     /// Drops the instances of an agent, for one user or for all, so that the next
     /// [`get_or_clone`](Self::get_or_clone) makes new ones. Runs in progress continue. Hooks that
-    /// users switched are reset to the template.
+    /// users switched are reset to the template. The backends are removed from
+    /// [`backends`](Self::backends), unless their files are in memory.
     pub fn invalidate(&self, agent: &str, user: Option<&str>) {
-        lock(&self.0.instances).remove(agent, user);
+        let removed = {
+            let mut instances = lock(&self.0.instances);
+            let removed = instances.remove(agent, user);
+            self.remove_backends(&removed);
+            removed
+        };
+        drop(removed);
     }
 
     /// Drops the less recently used half of the instances, as far as they are not in use: each
@@ -372,8 +379,8 @@ impl Registry {
 
     /// Removes the backends of instances that are dropped. Called under the lock of the instances:
     /// an instance that is made from here on has a backend of its own.
-    fn remove_backends(&self, unused: &[(Key, Cell)]) {
-        for (key, _) in unused {
+    fn remove_backends(&self, removed: &[(Key, Cell)]) {
+        for (key, _) in removed {
             self.0.backends.remove_idle(key);
         }
     }

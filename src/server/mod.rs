@@ -123,8 +123,9 @@
 //! ```
 //!
 //! After that time, or at once in the formats of AG-UI and the AI SDK, the call is stored and the
-//! run ends. `POST /agents/resume` decides the call within 24 hours, even after a restart, with the
-//! `id` and the `args_hash` from `pending` of the thread or of the run's reply:
+//! run ends. `POST /agents/resume` decides the call within 24 hours, or within the agent's shorter
+//! [`approval_expiry`](crate::AgentBuilder::approval_expiry), even after a restart, with the `id`
+//! and the `args_hash` from `pending` of the thread or of the run's reply:
 //!
 //! ```json
 //! {"thread_id": "th_1", "decisions": [{"id": "pending_1", "args_hash": "9f0a", "decision": "allow"}]}

@@ -39,7 +39,7 @@ const PORT: u16 = 8000;
 /// The default time that a run waits for the answer to a question.
 const ASK_WAIT: Duration = Duration::from_secs(30);
 
-/// The time within which a pending call can be decided.
+/// The maximum time within which a pending call can be decided.
 const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The interval of the comments that keep an idle stream open.
@@ -92,7 +92,8 @@ impl Server {
     /// Creates a server of the agents of a registry, such as one with the application's own models
     /// ([`Registry::models`]) or settings of all agents ([`Registry::complete_with`]). After those
     /// settings, the server sets that a call whose question is not answered becomes pending, and
-    /// for how long its run waits.
+    /// for how long its run waits. It limits the time for a decision to 24 hours: a shorter
+    /// [`approval_expiry`](crate::AgentBuilder::approval_expiry) of an agent stays.
     ///
     /// ```
     /// use agentcore::config::AgentConfig;
@@ -390,7 +391,7 @@ impl Server {
             builder
                 .unanswered(OnUnanswered::Park)
                 .ask_timeout(ask_wait)
-                .approval_expiry(APPROVAL_EXPIRY)
+                .approval_expiry_at_most(APPROVAL_EXPIRY)
         });
         let runs = RunTable::new(self.limits.runs, self.on_disconnect);
         self.handle.set_runs(runs.clone());

@@ -12,6 +12,7 @@ use crate::backend::{DeniedPath, PathFilter};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
 use crate::sdk::PermissionRequest;
+use crate::util::text::quoted;
 
 use super::asking::Asking;
 use super::decision::ToolDecision;
@@ -78,7 +79,9 @@ impl FromStr for PermissionMode {
                 return Err(Error::new(
                     ErrorKind::Config,
                     format!(
-                        "unknown permission mode {other:?}; use default, plan, acceptEdits, bypassPermissions or dontAsk"
+                        "unknown permission mode {}; use default, plan, acceptEdits, \
+                         bypassPermissions or dontAsk",
+                        quoted(other)
                     ),
                 ));
             }

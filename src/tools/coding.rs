@@ -187,7 +187,8 @@ pub fn write(backend: impl Backend) -> FuncTool {
 }
 
 /// Creates the tool `Edit`, which replaces a text that occurs exactly once in a file, or every
-/// occurrence of it.
+/// occurrence of it. An edit that another process makes at the same moment may be lost (see
+/// [`tools`](super)).
 pub fn edit(backend: impl Backend) -> FuncTool {
     let description = "Replaces old_string by new_string in a file and returns the difference. \
         old_string must be found exactly once, with whitespace and line breaks as in the file, \

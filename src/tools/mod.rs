@@ -57,6 +57,10 @@
 //!
 //! Paths are absolute, or relative to the backend's root. A tool that changes files or runs
 //! commands runs alone; tools that only read run concurrently.
+//!
+//! An edit fails if the file has changed since it was read for this edit. This is certain within
+//! one process only: if two processes edit a file at the same moment, the later edit may overwrite
+//! the earlier one.
 
 #[cfg(feature = "tools")]
 mod args;

@@ -63,7 +63,8 @@ pub fn write_file(backend: impl Backend) -> FuncTool {
 }
 
 /// Creates the tool `edit_file`, which replaces a text; `policy` selects among several occurrences.
-/// The arguments are `old_text` and `new_text`, or `old_string` and `new_string`.
+/// The arguments are `old_text` and `new_text`, or `old_string` and `new_string`. An edit that
+/// another process makes at the same moment may be lost (see [`tools`](super)).
 pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
     let which = match policy {
         EditPolicy::First => "the first occurrence",

@@ -80,6 +80,21 @@ async fn file_of_another_provider_is_an_error() {
 }
 
 #[tokio::test]
+async fn long_type_or_provider_is_cut_in_the_error() {
+    let server = FaultServer::start().await.unwrap();
+    let [claude, ..] = models(&server);
+    let long = "x".repeat(100_000);
+    for media in [
+        Media::bytes(format!("audio/{long}"), b"x"),
+        Media::file(long, "file-1"),
+    ] {
+        let error = refusal(&*claude, &server, Part::Audio(media)).await;
+        assert!(error.text().contains("xxx...); send it"), "{error}");
+        assert!(error.text().len() < 300, "{error}");
+    }
+}
+
+#[tokio::test]
 async fn address_where_only_data_is_taken_is_an_error() {
     let server = FaultServer::start().await.unwrap();
     let [_, chat, ollama] = models(&server);

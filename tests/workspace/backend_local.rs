@@ -242,6 +242,23 @@ async fn old_temporary_files_are_removed_by_the_next_write() {
     assert!(fresh.exists() && other.exists());
 }
 
+#[tokio::test]
+async fn temporary_files_are_not_listed() {
+    let workspace = Workspace::new();
+    let temporary = "b/.agentcore-0000000000000001.tmp";
+    workspace.put(temporary, "half");
+    workspace.put("b/.agentcore-mine", "whole");
+    workspace.put("b/x.tmp", "whole");
+    workspace.link("x.tmp", "b/.agentcore-link.tmp");
+    let entries = workspace.backend.list("b").await.unwrap();
+    let names: Vec<_> = entries.iter().map(|entry| &*entry.name).collect();
+    assert_eq!(names, [".agentcore-link.tmp", ".agentcore-mine", "x.tmp"]);
+    assert_eq!(
+        workspace.backend.read(temporary).await.unwrap(),
+        b"half"[..]
+    );
+}
+
 /// A file system that is full: the old content stays, and nothing is left behind.
 #[tokio::test]
 async fn write_to_a_full_disk_changes_nothing() {

@@ -42,7 +42,8 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// file: do not let other users create them.
 ///
 /// A write is atomic and durable (see [`Backend::write`]) and preserves the mode of the file that
-/// it replaces. Writes of this process to one path are made one after the other.
+/// it replaces. Writes of this process to one path are made one after the other. The content is
+/// first written to a file `.agentcore-*.tmp` in the same folder, which is not listed.
 ///
 /// # Commands
 ///

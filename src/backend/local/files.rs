@@ -14,6 +14,7 @@ use super::super::failure;
 use super::super::folder_size::FolderSize;
 use super::replace::{Parents, lock_path};
 use super::root::{Root, not_a_file};
+use super::sweep::is_temporary;
 
 /// The permission bits of a mode: without the kind of file, and without the set-user-id and
 /// set-group-id bits.
@@ -137,6 +138,11 @@ impl Root {
 
                 kind = FileType::from_raw_mode(stat.st_mode);
                 size = size_of(&stat);
+            }
+
+            // Not a file of the workspace yet, or left by a crash.
+            if kind == FileType::RegularFile && is_temporary(name) {
+                continue;
             }
 
             let kind = kind_of(kind);

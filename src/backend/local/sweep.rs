@@ -1,6 +1,7 @@
 //! The removal of files that a crash left behind.
 
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
@@ -24,6 +25,12 @@ pub(super) struct Swept(Mutex<HashSet<u64>>);
 /// A name for a file that is to take the place of another.
 pub(super) fn temporary_name() -> String {
     format!("{PREFIX}{:016x}{SUFFIX}", fastrand::u64(..))
+}
+
+/// Returns `true` for the name of a file that is to take the place of another.
+pub(super) fn is_temporary(name: &CStr) -> bool {
+    name.to_str()
+        .is_ok_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
 }
 
 impl Swept {
@@ -57,16 +64,13 @@ pub(super) fn sweep(folder: &OwnedFd, swept: &Swept) {
 
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let is_ours = name
-            .to_str()
-            .is_ok_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
-        if is_ours && is_old(folder, name) {
+        if is_temporary(name) && is_old(folder, name) {
             let _ = fs::unlinkat(folder, name, AtFlags::empty());
         }
     }
 }
 
-fn is_old(folder: &OwnedFd, name: &std::ffi::CStr) -> bool {
+fn is_old(folder: &OwnedFd, name: &CStr) -> bool {
     let Ok(stat) = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return false;
     };

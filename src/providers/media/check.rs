@@ -3,9 +3,9 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Media, MediaSource, Part, Role};
 use crate::model::ModelRequest;
-use crate::util::text::quoted;
+use crate::util::text::{quoted, truncate};
 
-use super::placeholder::{media_of, text_of};
+use super::placeholder::{MAX_TYPE, media_of, text_of};
 
 /// The model that a request is for.
 #[derive(Clone, Copy)]
@@ -64,8 +64,10 @@ pub(in crate::providers) fn check(
 fn describe_form(media: &Media) -> String {
     match &media.source {
         MediaSource::Base64(_) if media.media_type.is_empty() => "data".to_owned(),
-        MediaSource::Base64(_) => media.media_type.to_string(),
+        MediaSource::Base64(_) => truncate(&media.media_type, MAX_TYPE).into_owned(),
         MediaSource::Url(_) => "an address".to_owned(),
-        MediaSource::File { provider, .. } => format!("a file of {provider}"),
+        MediaSource::File { provider, .. } => {
+            format!("a file of {}", truncate(provider, MAX_TYPE))
+        }
     }
 }

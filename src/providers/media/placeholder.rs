@@ -3,8 +3,8 @@
 use crate::message::{Media, MediaSource, Part};
 use crate::util::text::truncate;
 
-/// The maximum length of a media type in a text, in characters.
-const MAX_TYPE: usize = 100;
+/// The maximum length of a media type, or of the name of a provider, in a text, in characters.
+pub(super) const MAX_TYPE: usize = 100;
 
 /// Returns `true` for an image of a request to a model that accepts none: a text is sent in its
 /// place, also where the API has a form for it.

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::run::SteerRefusal;
 use crate::tool::PermissionMode;
+use crate::util::text::quoted;
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
@@ -155,8 +156,8 @@ async fn model(
         .any(|template| template.model == body.model);
     if !is_of_agents && !app.models.contains(&body.model) {
         let text = format!(
-            "the model {:?} is not offered; use one of the agents' models",
-            body.model
+            "the model {} is not offered; use one of the agents' models",
+            quoted(&body.model)
         );
         return Err(ApiError::bad_request(text));
     }

@@ -15,6 +15,7 @@ use crate::backend::{Backend, EntryKind};
 use crate::error::Error;
 use crate::util::blocking::blocking;
 use crate::util::json_size::escaped_len;
+use crate::util::text::quoted;
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
@@ -243,7 +244,10 @@ async fn upload(
             ApiError::bad_request(format!("the content is not base64: {error}"))
         })?,
         Some(other) => {
-            let text = format!("unknown encoding {other:?}; use \"base64\" or leave it out");
+            let text = format!(
+                "unknown encoding {}; use \"base64\" or leave it out",
+                quoted(other)
+            );
             return Err(ApiError::bad_request(text));
         }
     };

@@ -31,6 +31,37 @@ async fn backend_of_a_user_is_created_found_and_removed() {
 }
 
 #[tokio::test]
+async fn backends_of_invalidated_agents_are_removed_and_their_folders_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = empty(ScriptedModel::new());
+    let backend = BackendCfg::local(folder.path().to_str().unwrap());
+    let config = AgentConfig::new("m").with_backend(backend);
+    registry
+        .register_template("default", config.clone())
+        .unwrap();
+    let get = async |user: &str| registry.get_or_clone("default", user).await.unwrap();
+    let has_backends =
+        || ["ann", "bob"].map(|user| registry.backends().get("default", user).is_some());
+
+    let files = get("ann").await.backend().unwrap();
+    files.write("a", b"of Ann").await.unwrap();
+    drop(files);
+    get("bob").await;
+    assert_eq!(has_backends(), [true, true]);
+    registry.invalidate("default", Some("ann"));
+    assert_eq!(has_backends(), [false, true]);
+    registry.invalidate("other", None);
+    assert_eq!(has_backends(), [false, true]);
+    registry.invalidate("default", None);
+    assert_eq!(has_backends(), [false, false]);
+
+    let files = get("ann").await.backend().unwrap();
+    assert_eq!(files.read("a").await.unwrap(), b"of Ann"[..]);
+    registry.replace_template("default", config).unwrap();
+    assert_eq!(has_backends(), [false, false]);
+}
+
+#[tokio::test]
 async fn agent_without_a_container_refuses_actions_on_one() {
     let registry = registry(ScriptedModel::new());
     let instance = registry.get_or_clone("default", "ann").await.unwrap();

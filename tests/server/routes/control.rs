@@ -106,6 +106,15 @@ async fn compact_and_mode_are_a_202_and_unknown_values_a_400() {
         .send()
         .await;
     assert!(reply.error(400).contains("\"gpt-999\" is not offered"));
+    let long = "x".repeat(100_000);
+    for (route, body) in [
+        ("mode", json!({"mode": long})),
+        ("model", json!({"model": long})),
+    ] {
+        let reply = server.post(&path(route), body).send().await;
+        let text = reply.error(400);
+        assert!(text.contains("xxx...\"") && text.len() < 300, "{text}");
+    }
     gate.open();
     stream.events().await;
 }

@@ -1,6 +1,6 @@
 //! Questions: `hitl` while the run waits, `resume` afterwards.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agentcore::server::Server;
 use agentcore::{AgentBuilder, FuncTool};
@@ -159,6 +159,40 @@ async fn decision_with_arguments_that_it_does_not_use_is_a_400_and_the_call_wait
     let body = decide(&call, "th", decision);
     let reply = server.post("/agents/resume", body).send().await.ok(200);
     assert_eq!(reply["response"], "Done: acted with 1");
+}
+
+/// The server's limit of 24 hours applies to an agent without an expiry or with a longer one.
+#[tokio::test]
+async fn shorter_expiry_of_an_agent_stays() {
+    let hours = |count: u64| Duration::from_secs(count * 3_600);
+    for (expiry, expected) in [
+        (None, hours(24)),
+        (Some(hours(1)), hours(1)),
+        (Some(hours(48)), hours(24)),
+    ] {
+        let agent = match expiry {
+            Some(expiry) => asking().approval_expiry(expiry),
+            None => asking(),
+        };
+        let server = Server::new()
+            .agent("default", agent)
+            .ask_wait(Duration::ZERO);
+        let server = TestServer::start(server).await;
+        let now_ms = || {
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap()
+                .as_millis()
+        };
+        let earliest = now_ms() + expected.as_millis();
+        let call = parked(&server, "th").await;
+        let latest = now_ms() + expected.as_millis();
+        let expires_at = u128::from(call["expires_at_ms"].as_u64().unwrap());
+        assert!(
+            (earliest..=latest).contains(&expires_at),
+            "{expiry:?}: {call}"
+        );
+    }
 }
 
 #[tokio::test]
