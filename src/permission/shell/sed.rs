@@ -24,8 +24,7 @@ pub(super) fn sed(cx: &mut Context, row: &Row<'_>) {
     }
 }
 
-/// Notes the files that `w` and `r` name, which may stand anywhere in a script, each up to the end of
-/// its line.
+/// Notes the files that `w` and `r` name anywhere in a script, each up to the end of its line.
 fn files(cx: &mut Context, script: &str) {
     let uses = script.char_indices().filter_map(|(at, c)| match c {
         'w' | 'W' => Some((at, Use::Write)),
