@@ -17,6 +17,7 @@ fn may_close(rest: &[u8]) -> bool {
         match (b, quote) {
             (b']', _) => return true,
             (b' ' | b'\t' | b'\n', None) => return false,
+            // The guard consumes the escaped character, which neither ends the word nor a quote.
             (b'\\', None | Some(b'"')) if bytes.next() == Some(&b']') => return true,
             (b'\'' | b'"', None) => quote = Some(b),
             (_, Some(end)) if b == end => quote = None,
