@@ -270,7 +270,9 @@ impl Session {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the child run, as dropping a [`Run`] does.
+    /// Dropping the future cancels the child run, as dropping a [`Run`] does. If it is dropped
+    /// because the run of `cx` is stopped, the result of the call has the last text and the calls
+    /// of the child.
     pub async fn run_as_child(
         self,
         cx: &ToolContext,
