@@ -171,7 +171,8 @@ impl Session {
     }
 
     /// Makes the next run fail with [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the
-    /// session does not exist, instead of creating it.
+    /// session does not exist, instead of creating it. A session that a store in memory has
+    /// dropped does not exist ([`ThreadStore`](crate::ThreadStore)).
     pub fn must_exist(mut self) -> Self {
         self.options.must_exist = true;
         self
