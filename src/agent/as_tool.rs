@@ -16,7 +16,7 @@ impl Agent {
     /// session, `PARENT:sub:NAME:CALL-RESPONSE`, where `RESPONSE` is a part of the id of the
     /// response with the call. An id that is too long for the name of a file ends in a hash. A
     /// child that fails or is cut off is an error that the model reads, with the text and the
-    /// calls it had. The time limit of this agent applies
+    /// calls it had, also if the calling run is stopped. The time limit of this agent applies
     /// ([`max_duration`](crate::AgentBuilder::max_duration)), not the time limit of tools. A call
     /// needs no question, because the calls of the child pass the gates of the calling run; rules
     /// such as `deny:Agent(NAME)` apply.

@@ -1,7 +1,6 @@
 //! The result of a call that ran a child.
 
-use std::fmt::Write as _;
-
+use crate::engine::progress_text;
 use crate::error::{BoxError, Error, Result};
 use crate::run::{ExitReason, RunOutput};
 use crate::tool::ToolError;
@@ -28,18 +27,11 @@ fn is_whole(end: ExitReason) -> bool {
 
 fn failure(mut text: String, output: Option<&RunOutput>) -> ToolError {
     if let Some(output) = output {
-        if !output.text.trim().is_empty() {
-            let _ = write!(text, "\n\nIts last text:\n{}", output.text);
-        }
-
         let calls = output
             .messages
             .iter()
             .flat_map(|message| message.tool_calls());
-        let names: Vec<_> = calls.map(|call| &*call.name).collect();
-        if !names.is_empty() {
-            let _ = write!(text, "\n\nIts calls: {}", names.join(", "));
-        }
+        text.push_str(&progress_text(&output.text, calls));
     }
     ToolError::new(text)
 }

@@ -171,7 +171,8 @@ impl Session {
     }
 
     /// Makes the next run fail with [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the
-    /// session does not exist, instead of creating it.
+    /// session does not exist, instead of creating it. A session that a store in memory has
+    /// dropped does not exist ([`ThreadStore`](crate::ThreadStore)).
     pub fn must_exist(mut self) -> Self {
         self.options.must_exist = true;
         self
@@ -270,7 +271,9 @@ impl Session {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the child run, as dropping a [`Run`] does.
+    /// Dropping the future cancels the child run, as dropping a [`Run`] does. If it is dropped
+    /// because the run of `cx` is stopped, the result of the call has the last text and the calls
+    /// of the child.
     pub async fn run_as_child(
         self,
         cx: &ToolContext,

@@ -26,6 +26,7 @@ use super::parent_gate::ParentGate;
 use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
 use super::result_limits::MIN_RESULT_BYTES;
+use super::stopped_child::StoppedChild;
 use super::tool_catalog::ToolCatalog;
 use super::turn::Recoveries;
 
@@ -100,13 +101,17 @@ async fn drive(request: Box<RunRequest>, shared: Arc<RunShared>) -> Result<RunOu
         cx.add_gate(ParentGate(parent.run().clone()));
     }
 
+    // Created before the futures of the run, and so dropped after them.
+    let mut stopped_child = StoppedChild::new(&cx, request.config.request.keep_interrupted);
+
     // Cancels background work when the run ends.
     let _cancel = cx.cancellation().guard();
     let opened = panic::catch_async(begin(&cx, request))
         .await
         .unwrap_or_else(|text| Err(panicked(&text)));
-    match opened {
+    let output = match opened {
         Ok(Some(opened)) => {
+            stopped_child.begin();
             cx.emit_init();
             let mut run = opened.run;
             let end = panic::catch_async(run.run_to_end(opened.first_step))
@@ -116,7 +121,9 @@ async fn drive(request: Box<RunRequest>, shared: Arc<RunShared>) -> Result<RunOu
         }
         Ok(None) => close_unopened(&cx, Ok(cx.shared().stop())).boxed().await,
         Err(error) => close_unopened(&cx, Err(error)).boxed().await,
-    }
+    };
+    stopped_child.end();
+    output
 }
 
 /// Checks the request, counts the run against its ancestors' limits of subagents, starts the time

@@ -142,7 +142,13 @@ async fn lease_and_load(
         None if request.options.must_exist || request.decisions.is_some() => {
             return Err(not_found(id));
         }
-        stored_session => stored_session.unwrap_or_default(),
+        None => {
+            if let Some(text) = lease.dropped_warning(request.options.owner.as_deref()) {
+                cx.warn(text);
+            }
+            StoredSession::default()
+        }
+        Some(stored_session) => stored_session,
     };
     if belongs_to_other_user(&stored_session.state, request.options.owner.as_ref()) {
         return Err(not_found(id));

@@ -19,7 +19,6 @@ use super::restore::insert_results;
 use super::result_context::ResultContext;
 use super::result_limits::limit_result;
 use super::sanitize;
-use super::tool_batch::cancelled_result;
 use super::tool_call::CallOutcome;
 use super::tool_permission::{PermissionCheck, reply_result};
 
@@ -194,7 +193,8 @@ impl ActiveRun {
         }
 
         if start.has_begun() {
-            return outcome.unwrap_or_else(|| CallOutcome::Done(cancelled_result(call, true)));
+            return outcome
+                .unwrap_or_else(|| CallOutcome::Done(runner.cancelled_result(call, true)));
         }
 
         if let Some(CallOutcome::Done(refusal)) = outcome {

@@ -22,6 +22,7 @@ use crate::util::{Pace, panic};
 use super::active_run::ActiveRun;
 use super::call_starts::{CallStart, CallStarts};
 use super::repeats::{Repeated, STOP, WARNING};
+use super::result_limits::limit_result;
 use super::sanitize;
 use super::tool_call::{CallOutcome, CallRunner, Halt};
 
@@ -87,6 +88,7 @@ impl ActiveRun {
             shares,
             is_interrupted,
         } = batch.finish();
+        cx.discard_child_texts();
         let mut exit = is_interrupted.then_some(ExitReason::Interrupted);
         if is_stopped {
             self.outcome.was_stopped_in_tools = true;
@@ -218,7 +220,11 @@ impl<'a> ToolBatch<'a> {
                     continue;
                 }
                 Some(CallOutcome::NotBegun) | None => {
-                    cancelled_result(&slot.call, slot.start.has_begun())
+                    let has_begun = slot.start.has_begun();
+                    let mut result = self.runner.cancelled_result(&slot.call, has_begun);
+                    let share = self.runner.byte_size.hold_result(&mut result, &slot.call);
+                    batch.shares.push(share);
+                    result
                 }
             };
 
@@ -387,6 +393,22 @@ impl CallRunner<'_> {
         self.cx.tool(&call.name).is_none_or(is_tool_parallel)
     }
 
+    /// Returns the result of a call that was cancelled, with the texts of the child runs that were
+    /// stopped with it.
+    pub(super) fn cancelled_result(&self, call: &ToolCall, has_started: bool) -> ToolResult {
+        let text = if has_started {
+            "cancelled: the run was stopped while this call was running; it may have had an effect"
+        } else {
+            "cancelled: the run was stopped before this call began; it did not run"
+        };
+        let mut result = ToolResult::failed(call, text);
+        if let Some(child_text) = self.cx.take_child_text(&call.id) {
+            result.content.push_text(&format!("\n\n{child_text}"));
+            limit_result(&mut result, call, self.max_result_bytes);
+        }
+        result
+    }
+
     /// Runs the slot's call and sets its outcome.
     async fn run_slot<'s>(&self, slot: &'s mut CallSlot) -> &'s mut CallSlot {
         let call_future = panic::catch_async(self.run(&slot.call, &slot.start));
@@ -411,14 +433,4 @@ fn boxed_in<F: Future>(allocation: Option<Pin<Box<F>>>, future: F) -> Pin<Box<F>
         }
         None => Box::pin(future),
     }
-}
-
-/// Returns the result of a call that was cancelled.
-pub(super) fn cancelled_result(call: &ToolCall, has_started: bool) -> ToolResult {
-    let text = if has_started {
-        "cancelled: the run was stopped while this call was running; it may have had an effect"
-    } else {
-        "cancelled: the run was stopped before this call began; it did not run"
-    };
-    ToolResult::failed(call, text)
 }

@@ -126,6 +126,10 @@ pub trait Hook: Send + Sync + 'static {
     /// Runs around the model call of each turn, including its retries. [`Next::run`] may be called
     /// any number of times. Not called for the calls that hooks and compactors make themselves
     /// ([`RunContext::call_model`]).
+    ///
+    /// Messages that a hook changes must pass [`Messages::validate_for_model`]; otherwise
+    /// [`Next::run`] returns an error of the kind [`Hook`](crate::ErrorKind::Hook) that names the
+    /// hook, and the model is not called.
     async fn wrap_model_call(
         &self,
         request: ModelRequest,

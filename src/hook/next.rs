@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use futures::future::BoxFuture;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{ToolCall, ToolResult};
+use crate::message::{Messages, ToolCall, ToolResult, ValidationError};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 
@@ -26,6 +26,12 @@ pub trait Step: sealed::Sealed + Sized + Send + 'static {
 
     #[doc(hidden)]
     fn enter(self, hook: &dyn Hook, next: Next<Self>) -> BoxFuture<'_, Result<Self::Output>>;
+
+    /// Returns the messages that a model receives with this step.
+    #[doc(hidden)]
+    fn sent_messages(&self) -> Option<&Messages> {
+        None
+    }
 }
 
 impl Step for ModelRequest {
@@ -34,6 +40,10 @@ impl Step for ModelRequest {
 
     fn enter(self, hook: &dyn Hook, next: Next<Self>) -> BoxFuture<'_, Result<ModelResponse>> {
         hook.wrap_model_call(self, next)
+    }
+
+    fn sent_messages(&self) -> Option<&Messages> {
+        Some(&self.messages)
     }
 }
 
@@ -76,6 +86,7 @@ impl<T: Step> HookChain<T> {
             chain: Arc::new(self),
             hook_use: Arc::default(),
             depth: 0,
+            received: None,
         };
         Box::pin(async move { next.run(step).await })
     }
@@ -101,6 +112,9 @@ pub struct Next<T: Step> {
     chain: Arc<HookChain<T>>,
     hook_use: Arc<HookUse>,
     depth: usize,
+    /// The messages that the hook received, which are valid for a model. `None` if the loop uses
+    /// this `Next`, or around a tool call.
+    received: Option<Messages>,
 }
 
 /// The state of one hook's use of its `Next`.
@@ -133,8 +147,11 @@ impl<T: Step> Next<T> {
     ///
     /// # Errors
     ///
-    /// Returns the error of an inner hook or of the call, and [`ErrorKind::Hook`] if a tool call is
-    /// run a second time and its tool is not idempotent.
+    /// Returns the error of an inner hook or of the call, and [`ErrorKind::Hook`]
+    ///
+    /// * if a tool call is run a second time and its tool is not idempotent;
+    /// * if the messages of a request were changed and do not pass
+    ///   [`Messages::validate_for_model`].
     ///
     /// # Cancel safety
     ///
@@ -144,6 +161,7 @@ impl<T: Step> Next<T> {
         if is_repeated && !self.chain.is_repeatable {
             return Err(self.refuse_repeat());
         }
+        self.check_messages(&step)?;
 
         let _run = RunInProgress::enter(&self.hook_use.runs_in_progress);
         let Some(hook) = self.chain.hooks.get(self.depth) else {
@@ -156,6 +174,7 @@ impl<T: Step> Next<T> {
             chain: self.chain.clone(),
             hook_use: hook_use.clone(),
             depth: self.depth + 1,
+            received: step.sent_messages().cloned(),
         };
 
         let future = step.enter(&**hook, next);
@@ -175,12 +194,40 @@ impl<T: Step> Next<T> {
         &self.chain.context
     }
 
-    fn refuse_repeat(&self) -> Error {
-        let name = match self.depth.checked_sub(1) {
+    /// Checks the messages of `step`, unless they are those that the hook received.
+    fn check_messages(&self, step: &T) -> Result<()> {
+        let (Some(received), Some(messages)) = (&self.received, step.sent_messages()) else {
+            return Ok(());
+        };
+        let shared_count = received.shared_prefix(messages);
+        if shared_count == received.len() && shared_count == messages.len() {
+            return Ok(());
+        }
+        messages
+            .validate_for_model()
+            .map_err(|problem| self.refuse_messages(problem))
+    }
+
+    /// Returns the name of the hook that uses this `Next`; empty for the loop.
+    fn hook_name(&self) -> &str {
+        match self.depth.checked_sub(1) {
             Some(index) => self.chain.hooks[index].name(),
             None => "",
-        };
+        }
+    }
 
+    fn refuse_messages(&self, problem: ValidationError) -> Error {
+        let text = format!(
+            "hook `{}` passed messages to Next::run that are not valid for a model: {problem}",
+            self.hook_name()
+        );
+        Error::new(ErrorKind::Hook, text)
+            .with_source(problem)
+            .attributed()
+    }
+
+    fn refuse_repeat(&self) -> Error {
+        let name = self.hook_name();
         Error::new(
             ErrorKind::Hook,
             format!(
@@ -198,6 +245,7 @@ impl<T: Step> Clone for Next<T> {
             chain: self.chain.clone(),
             hook_use: self.hook_use.clone(),
             depth: self.depth,
+            received: self.received.clone(),
         }
     }
 }

@@ -29,7 +29,8 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 ///
 /// * The id of the session is the id of the run's session. If it is empty, the session has a new
 ///   id, the `thread_id` of [`RunOutput::state`](crate::RunOutput::state).
-/// * A session that the store does not have is new; that is not an error.
+/// * A session that the store does not have is new; that is not an error. If the store is in memory
+///   and has dropped the session, the run emits a warning.
 /// * The messages of this store come before the messages of the agent's own store.
 /// * The session is leased during the run: a second run of it fails with
 ///   [`ErrorKind::SessionBusy`](crate::ErrorKind::SessionBusy) inside the hook's error.
@@ -106,6 +107,7 @@ impl Hook for SessionHooks {
         let is_new = result.is_none();
         let session = result.unwrap_or_default();
         let messages = merge(&state.messages, &session.state.messages);
+        let warning = lease.dropped_warning(None).filter(|_| is_new);
         cx.set_value(LeasedSession {
             lease: Mutex::new(Some(lease)),
             messages: messages.clone(),
@@ -113,6 +115,9 @@ impl Hook for SessionHooks {
             infos: session.state.infos.clone(),
         });
 
+        if let Some(text) = warning {
+            cx.warn(text);
+        }
         if is_new {
             return Ok(state);
         }

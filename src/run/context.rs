@@ -23,6 +23,7 @@ use crate::util::{Cancellation, Values};
 
 use super::attempts::Attempts;
 use super::budget::Budget;
+use super::child_texts::ChildTexts;
 use super::parent::Parent;
 use super::parent_call::ParentCall;
 use super::result_watchers::ResultWatchers;
@@ -77,6 +78,7 @@ pub(super) struct Inner {
     pub(super) question_count: AtomicU32,
     pub(super) attempts: Attempts,
     pub(super) result_watchers: ResultWatchers,
+    pub(super) child_texts: ChildTexts,
     pub(super) provider_cache: ProviderCache,
 
     // Changed by handles, hooks and the loop while the run is in progress.
@@ -111,6 +113,7 @@ impl RunContext {
             question_count: AtomicU32::new(0),
             attempts: Attempts::default(),
             result_watchers: ResultWatchers::default(),
+            child_texts: ChildTexts::default(),
             model: Mutex::new(settings.model.clone()),
             mode: Mutex::new(settings.mode),
             gates: Mutex::new(settings.gates.clone()),

@@ -11,6 +11,7 @@
 mod attempts;
 mod budget;
 mod call_clock;
+mod child_texts;
 mod context;
 mod engine_access;
 mod estimate;

@@ -1,8 +1,10 @@
 //! The right to write a session.
 
 use std::fmt;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
+use crate::util::hash::SeededState;
 use crate::util::panic;
 
 /// The right to write a session. One run at a time has it, and releases it by dropping it.
@@ -10,6 +12,36 @@ pub struct Lease {
     session_id: Arc<str>,
     token: u64,
     release: Option<Box<dyn FnOnce() + Send + Sync>>,
+    /// The session that had this id and was dropped by its store.
+    dropped: Option<DroppedSession>,
+}
+
+/// A session that its store has dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DroppedSession {
+    /// The hash of the id of its user.
+    user: Option<u64>,
+}
+
+impl DroppedSession {
+    /// Creates the dropped session of a user.
+    pub(crate) fn of_user(user_id: Option<&str>) -> Self {
+        Self {
+            user: user_id.map(user_hash),
+        }
+    }
+
+    /// Returns `true` unless it belonged to a user other than `user_id`.
+    fn may_be_known_to(self, user_id: Option<&str>) -> bool {
+        match (self.user, user_id) {
+            (Some(owner), Some(user)) => owner == user_hash(user),
+            _ => true,
+        }
+    }
+}
+
+fn user_hash(user_id: &str) -> u64 {
+    SeededState::default().hash_one(user_id)
 }
 
 impl Lease {
@@ -28,7 +60,28 @@ impl Lease {
             session_id: session_id.into(),
             token,
             release: Some(Box::new(release)),
+            dropped: None,
         }
+    }
+
+    /// Sets the session that had this id and was dropped by its store.
+    pub(crate) fn with_dropped(mut self, dropped: Option<DroppedSession>) -> Self {
+        self.dropped = dropped;
+        self
+    }
+
+    /// Returns a warning for a run of the user `user_id` that creates the session again; `None` if
+    /// its store did not drop a session with this id.
+    pub(crate) fn dropped_warning(&self, user_id: Option<&str>) -> Option<String> {
+        let dropped = self.dropped?;
+        dropped.may_be_known_to(user_id).then(|| {
+            format!(
+                "the session {:?} was dropped from memory, because it was not used for its time to \
+                 live or because the memory for sessions was full; this run begins it without its \
+                 history",
+                self.session_id
+            )
+        })
     }
 
     /// Returns the id of the session.

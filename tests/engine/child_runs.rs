@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use agentcore::model::{ModelProfile, Prices};
-use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::testing::{FunctionModel, ScriptedModel, Step};
 use agentcore::{
-    Agent, Answer, BoxError, ErrorKind, ExitReason, FuncTool, ModelEvent, SdkMessage, Usage,
+    Agent, Answer, BoxError, Decision, ErrorKind, ExitReason, FuncTool, ModelEvent, OnUnanswered,
+    Run, SdkMessage, Usage,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Log, agent, any_object, asking, echo, logged, result_texts, sleep, stored, watch,
+    Log, agent, any_object, asking, echo, logged, result_texts, sleep, stored, stuck, watch,
 };
 
 /// A tool that runs `child` on its `task`.
@@ -206,6 +207,75 @@ async fn child_run_ends_with_its_parent() {
         assert!(child.handle("child_call_1").is_none());
         assert!(child.store().lease("child_call_1").await.is_ok());
     }
+}
+
+/// Interrupts a run after a second, in a call that runs `child`. Returns the text of the result.
+async fn interrupted_call(child: Agent) -> String {
+    let model = ScriptedModel::new().call("delegate", json!({}));
+    let parent = agent(model).tool(delegate(child)).build().unwrap();
+    interrupted_result(parent.session("p").run("Go")).await
+}
+
+/// Interrupts a run after a second. Returns the text of its first result.
+async fn interrupted_result(run: Run) -> String {
+    let handle = run.handle();
+    tokio::spawn(async move {
+        sleep(1).await;
+        handle.interrupt();
+    });
+    let output = run.await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    let text = result_texts(&output.messages).remove(0);
+    assert!(text.contains("may have had an effect"), "{text}");
+    text
+}
+
+#[tokio::test(start_paused = true)]
+async fn interrupted_call_has_the_text_that_its_child_was_writing() {
+    for keep in [true, false] {
+        let model = ScriptedModel::new().step(Step::text("Half of it").then_hang());
+        let child = agent(model).keep_interrupted(keep).build().unwrap();
+        let text = interrupted_call(child).await;
+        assert_eq!(text.ends_with("Its last text:\nHalf of it"), keep, "{text}");
+        assert_eq!(text.contains("the subagent was cut off"), keep, "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn interrupted_call_has_the_last_text_and_the_calls_of_its_child() {
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "a"}))
+        .step(Step::text("It is here.").and_call("stuck", json!({})));
+    let child = agent(model).tools([echo(), stuck()]).build().unwrap();
+    let text = interrupted_call(child).await;
+    let end = "the subagent was cut off\n\nIts last text:\nIt is here.\n\nIts calls: echo, stuck";
+    assert!(text.ends_with(end), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn interrupted_call_that_was_approved_has_the_text_of_its_child() {
+    let model = ScriptedModel::new().step(Step::text("Half of it").then_hang());
+    let child = agent(model).build().unwrap();
+    let parent = agent(ScriptedModel::new().call("delegate", json!({})))
+        .tool(delegate(child))
+        .permissions(asking())
+        .unanswered(OnUnanswered::Park)
+        .build()
+        .unwrap();
+    let session = parent.session("p");
+    let output = session.clone().run("Go").await.unwrap();
+    let run = session.resume(Decision::allow(&output.pending()[0]));
+    let text = interrupted_result(run).await;
+    assert!(text.ends_with("Its last text:\nHalf of it"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_text_of_an_interrupted_child_is_cut() {
+    let long = "x".repeat(1024 * 1024);
+    let model = ScriptedModel::new().step(Step::text(long).then_hang());
+    let text = interrupted_call(agent(model).build().unwrap()).await;
+    assert!(text.len() <= 300 * 1024, "{} bytes", text.len());
+    assert!(text.contains("Its last text:\nxxx"), "{} bytes", text.len());
 }
 
 #[tokio::test(start_paused = true)]

@@ -176,6 +176,79 @@ async fn invalid_messages_from_modify_request_are_a_hook_error() {
     assert_eq!(roles(&stored(&agent, "s").await), "user");
 }
 
+/// A hook around the model call that adds a result which no call asked for.
+fn orphan_result(name: &'static str) -> FnHook {
+    hook::wrap_model_call(name, |mut request, next| async move {
+        request.messages = request.messages.tool("nobody", "asked", "this");
+        next.run(request).await
+    })
+}
+
+fn passing(name: &'static str) -> FnHook {
+    hook::wrap_model_call(name, |request, next| async move { next.run(request).await })
+}
+
+#[tokio::test]
+async fn invalid_messages_from_wrap_model_call_are_an_error_that_names_the_hook() {
+    for hooks in [
+        vec![orphan_result("spoil")],
+        vec![passing("outer"), orphan_result("spoil")],
+        vec![orphan_result("spoil"), passing("inner")],
+    ] {
+        let model = ScriptedModel::new().say("unseen");
+        let agent = agent(model.clone()).hooks(hooks).build().unwrap();
+        let error = agent.session("s").run("Go").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Hook);
+        let text = error.to_string();
+        let names_others = text.contains("`outer`") || text.contains("`inner`");
+        assert!(text.contains("`spoil`") && !names_others, "{text}");
+        assert!(text.contains("message[1]: result for \"nobody\""), "{text}");
+        assert!(model.requests().is_empty(), "the model was called");
+        assert_eq!(roles(&stored(&agent, "s").await), "user");
+    }
+}
+
+#[tokio::test]
+async fn hook_may_run_the_unchanged_request_after_its_messages_were_refused() {
+    let careful = hook::wrap_model_call("careful", |request, next| async move {
+        let mut changed = request.clone();
+        changed.messages = changed.messages.tool("nobody", "asked", "this");
+        match next.run(changed).await {
+            Ok(_) => Err("the messages were accepted".into()),
+            Err(_) => next.run(request).await,
+        }
+    });
+
+    let model = ScriptedModel::new().say("done");
+    let agent = agent(model.clone()).hook(careful).build().unwrap();
+    assert_eq!(agent.run("Go").await.unwrap().text, "done");
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn valid_messages_from_wrap_model_call_pass_the_inner_hooks() {
+    let add = hook::wrap_model_call("add", |mut request, next| async move {
+        request.messages.push(Message::human("Be brief."));
+        next.run(request).await
+    });
+
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .say("done");
+    let agent = agent(model.clone())
+        .tool(echo())
+        .hooks([add, passing("inner")])
+        .build()
+        .unwrap();
+    assert_eq!(agent.run("Go").await.unwrap().text, "done");
+    let texts: Vec<_> = model
+        .requests()
+        .iter()
+        .map(|request| roles(&request.messages))
+        .collect();
+    assert_eq!(texts, ["user user", "user assistant tool user"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn inner_time_of_model_and_tool_does_not_count_as_hook_time() {
     let slow = agentcore::FuncTool::new("slow", "Slow", any_object(), |_cx, _args| async {

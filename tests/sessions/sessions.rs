@@ -9,14 +9,14 @@ use agentcore::session::{Lease, Record, SessionStore};
 use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
 use agentcore::{
     Agent, AgentState, Error, ErrorKind, ExitReason, Message, ModelEvent, Result, RunHandle,
-    SdkMessage, StopReason, ThreadStore, Todo, ToolCall, Usage, async_trait,
+    SdkMessage, Session, StopReason, ThreadStore, Todo, ToolCall, Usage, async_trait,
 };
 use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{
-    Log, agent, echo, kinds, logged, result_texts, roles, sleep, stored, stuck, watch,
+    Log, agent, echo, kinds, logged, result_texts, roles, sleep, stored, stuck, warnings, watch,
 };
 
 fn hour() -> Duration {
@@ -86,6 +86,70 @@ async fn expired_session_has_no_revision_before_it_is_swept() {
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(store.len(), 1);
     assert_eq!(store.revision("a").await.unwrap(), None);
+}
+
+/// An agent with this store that responds to every input.
+fn responding(store: ThreadStore) -> Agent {
+    let model = FunctionModel::text(|_| "ok".to_owned());
+    agent(model).store(store).build().unwrap()
+}
+
+/// Runs the session from its beginning. Returns the warnings of the run.
+async fn warnings_of(session: Session) -> Vec<String> {
+    let (messages, output) = watch(session.run("Hi")).await;
+    assert_eq!(roles(&output.unwrap().messages), "user assistant");
+    warnings(&messages)
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_of_an_expired_session_warns_once_that_its_history_is_gone() {
+    let store = ThreadStore::with_ttl(Duration::from_secs(60));
+    let agent = responding(store.clone());
+    for is_swept in [false, true] {
+        assert_eq!(warnings_of(agent.session("s")).await, [""; 0]);
+        tokio::time::advance(Duration::from_secs(61)).await;
+        if is_swept {
+            assert_eq!(store.sweep(), 1);
+        }
+
+        let error = agent.session("s").must_exist().run("Hi").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SessionNotFound);
+        let texts = warnings_of(agent.session("s")).await;
+        assert_eq!(texts.len(), 1, "{texts:?}");
+        assert!(
+            texts[0].contains("\"s\" was dropped from memory"),
+            "{texts:?}"
+        );
+        let (messages, _) = watch(agent.session("s").run("Go on")).await;
+        assert_eq!(warnings(&messages), [""; 0]);
+        assert!(agent.session("s").delete().await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn run_of_a_session_that_made_room_for_others_warns_unless_it_was_deleted() {
+    let agent = responding(ThreadStore::new().max_sessions(1));
+    assert_eq!(warnings_of(agent.session("a")).await, [""; 0]);
+    assert_eq!(warnings_of(agent.session("b")).await, [""; 0]);
+    assert_eq!(warnings_of(agent.session("a")).await.len(), 1);
+    assert!(
+        !agent.session("b").delete().await.unwrap(),
+        "it was dropped"
+    );
+    assert_eq!(warnings_of(agent.session("b")).await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_session_of_another_user_causes_no_warning() {
+    let agent = responding(ThreadStore::with_ttl(Duration::from_secs(60)));
+    for (user, warning_count) in [("bob", 0), ("ann", 1)] {
+        let session = |user: &str| agent.session("s").owned_by(user);
+        warnings_of(session("ann")).await;
+        tokio::time::advance(Duration::from_secs(61)).await;
+        let texts = warnings_of(session(user)).await;
+        assert_eq!(texts.len(), warning_count, "{user}: {texts:?}");
+        agent.session("s").delete().await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

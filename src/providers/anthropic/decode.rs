@@ -32,8 +32,8 @@ const RAW_DELTA: usize = 48;
 
 /// Decodes one answer.
 ///
-/// It checks the order of the events: a message begins once and before its blocks, a block begins
-/// once and before its deltas, and no event is for a block that has ended. Unknown events are
+/// It checks the order of the events: a message begins once and before its blocks and its deltas, a
+/// block begins once and before its deltas, and no event is for a block that has ended. Unknown events are
 /// ignored, and so are unknown deltas of texts and calls. Unknown blocks and unknown deltas of
 /// thinking are part of the answer.
 pub(super) struct MessagesDecoder {
@@ -300,6 +300,10 @@ impl MessagesDecoder {
         usage: Option<&WireUsage>,
         out: &mut Events,
     ) -> Result<()> {
+        if self.message_id.is_none() {
+            return Err(out_of_order("a delta of the message before it began"));
+        }
+
         if let Some(ending) = ending {
             self.end(ending, out)?;
         }

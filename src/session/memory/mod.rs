@@ -1,5 +1,6 @@
 //! Sessions in memory.
 
+mod dropped;
 mod thread_store;
 mod threads;
 

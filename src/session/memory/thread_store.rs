@@ -29,6 +29,11 @@ const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 /// ([`AgentBuilder::approval_expiry`](crate::AgentBuilder::approval_expiry)) stays until then,
 /// unless the store is over a limit.
 ///
+/// A run of a session that was dropped begins with an empty history, and emits and logs a warning
+/// about that. The store remembers the last 10,000 sessions that it dropped. With
+/// [`Session::must_exist`](crate::Session::must_exist) the run fails instead. To keep all sessions,
+/// use a durable store.
+///
 /// Expired sessions are swept on access, at most every five minutes, and by
 /// [`sweep`](ThreadStore::sweep); a session that a run has leased is never swept. There is no
 /// global store: clones share one.
@@ -123,7 +128,7 @@ impl ThreadStore {
         let mut threads = self.begin(id);
         match threads.get(id) {
             Some(entry) if entry.is_held() => threads.with(id, Entry::empty),
-            _ => threads.remove(id),
+            _ => threads.delete(id),
         }
     }
 
@@ -184,16 +189,19 @@ impl ThreadStore {
 
     fn lease_as(&self, id: &str, is_kept: bool) -> Result<Lease> {
         check_id(id)?;
-        let (key, token) = self
-            .begin(id)
-            .lease(id)
-            .ok_or_else(|| Error::session_busy(id))?;
+        let (key, token, dropped) = {
+            let mut threads = self.begin(id);
+            let leased = threads.lease(id);
+            let (key, token) = leased.ok_or_else(|| Error::session_busy(id))?;
+            (key, token, threads.dropped.get(id))
+        };
         let store = Arc::downgrade(&self.0);
-        Ok(Lease::new(key.clone(), token, move || {
+        let lease = Lease::new(key.clone(), token, move || {
             if let Some(threads) = store.upgrade() {
                 lock(&threads).release(&key, token, is_kept);
             }
-        }))
+        });
+        Ok(lease.with_dropped(dropped))
     }
 }
 
@@ -244,7 +252,7 @@ impl SessionStore for ThreadStore {
         let mut threads = self.begin(id);
         match threads.get(id) {
             Some(entry) if entry.is_held() => Err(Error::session_busy(id)),
-            _ => Ok(threads.remove(id)),
+            _ => Ok(threads.delete(id)),
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
+use super::dropped::DroppedSessions;
 use crate::session::agent_state::{AgentState, PendingCall};
 use crate::session::info::SessionInfo;
 use crate::session::record::Record;
@@ -50,6 +51,7 @@ pub(super) struct Threads {
     warned_at: Option<Instant>,
     /// The number of sessions dropped to stay within the limits since the last report.
     unreported: usize,
+    pub(super) dropped: DroppedSessions,
 }
 
 pub(super) struct Entry {
@@ -97,6 +99,7 @@ impl Threads {
             token: 0,
             warned_at: None,
             unreported: 0,
+            dropped: DroppedSessions::default(),
         }
     }
 
@@ -129,7 +132,7 @@ impl Threads {
     pub(super) fn begin(&mut self, id: &str) {
         self.sweep_if_due();
         if self.get(id).is_some_and(|entry| self.is_expired(entry)) {
-            self.remove(id);
+            self.drop_session(id);
         }
     }
 
@@ -171,6 +174,9 @@ impl Threads {
 
     /// Writes the entry of `id`, which exists from now on.
     pub(super) fn write(&mut self, id: &str, f: impl FnOnce(&mut Entry)) {
+        if !self.exists(id) {
+            self.dropped.remove(id);
+        }
         self.with(id, |entry| {
             entry.write_order = entry.use_order;
             entry.updated_at = SystemTime::now();
@@ -231,22 +237,45 @@ impl Threads {
         entry.exists
     }
 
+    /// Removes the session that the caller has deleted, also if it was dropped before. Returns
+    /// `false` if it did not exist.
+    pub(super) fn delete(&mut self, id: &str) -> bool {
+        self.dropped.remove(id);
+        self.remove(id)
+    }
+
+    /// Removes a session that the caller has not deleted.
+    fn drop_session(&mut self, id: &str) {
+        if let Some(entry) = self.entries.get(id).filter(|entry| entry.exists) {
+            self.dropped.add(&entry.session.state);
+        }
+        self.remove(id);
+    }
+
     /// Keeps the sessions for which `is_kept` returns `true`. Returns the number of the others,
     /// which are removed.
     pub(super) fn retain(&mut self, is_kept: impl Fn(&Self, &Entry) -> bool) -> usize {
-        let entries = self.entries.iter();
-        let removed = entries.filter(|(_, entry)| !is_kept(self, entry));
-        let removed_ids: Vec<_> = removed.map(|(id, _)| id.clone()).collect();
+        let removed_ids = self.ids_where(|threads, entry| !is_kept(threads, entry));
         for id in &removed_ids {
             self.remove(id);
         }
         removed_ids.len()
     }
 
+    fn ids_where(&self, is_selected: impl Fn(&Self, &Entry) -> bool) -> Vec<Arc<str>> {
+        let entries = self.entries.iter();
+        let entries = entries.filter(|(_, entry)| is_selected(self, entry));
+        entries.map(|(id, _)| id.clone()).collect()
+    }
+
     /// Removes the expired sessions and returns their number.
     pub(super) fn sweep(&mut self) -> usize {
         self.swept_at = Instant::now();
-        self.retain(|threads, entry| !threads.is_expired(entry))
+        let expired_ids = self.ids_where(Self::is_expired);
+        for id in &expired_ids {
+            self.drop_session(id);
+        }
+        expired_ids.len()
     }
 
     /// Returns `true` if the time to live of an entry is over. It is not over before the latest
@@ -290,7 +319,7 @@ impl Threads {
             };
 
             let id = id.clone();
-            self.remove(&id);
+            self.drop_session(&id);
             dropped_count += 1;
         }
 

@@ -363,9 +363,17 @@ fn events_out_of_order_are_protocol_errors() {
     };
 
     let end = |index: u32| json!({"type": "content_block_stop", "index": index});
+    let ending = || {
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 1}})
+    };
+
     let stop = || json!({"type": "message_stop"});
-    let cases: [&[Value]; 10] = [
+    let cases: [&[Value]; 13] = [
         &[block(0)],
+        &[delta(0), start(), block(0)],
+        &[ending()],
+        &[ending(), start(), stop()],
         &[stop()],
         &[start(), start()],
         &[start(), delta(0)],
