@@ -256,6 +256,10 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// code or signal if it has ended. Once the end has been returned, the backend may forget the
     /// id.
     ///
+    /// While the command runs, the backends of this crate leave an incomplete character at the end
+    /// of the output, and what may be the beginning of a [`Secret`](crate::Secret), to the next
+    /// poll.
+    ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::NotFound`] if the id is unknown.

@@ -6,10 +6,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+#[cfg(all(feature = "process", unix))]
+use crate::util::secret::open_start;
 use crate::util::secret::{Cut, redact_cut};
 
 use super::denied::DeniedPath;
 use super::shell::Shell;
+
+/// The maximum number of bytes at the end of an output that are searched for the beginning of a
+/// secret: more than the longest spelling of a key has.
+#[cfg(all(feature = "process", unix))]
+const MAX_OPEN: usize = 64 * 1024;
 
 /// A command line for a backend's shell.
 ///
@@ -268,6 +275,21 @@ impl Captured {
         }
     }
 
+    /// Splits off the end whose meaning later output decides: the first bytes of a character, and
+    /// the possible beginning of a [`Secret`](crate::Secret).
+    #[cfg(all(feature = "process", unix))]
+    pub(super) fn split_open(mut self) -> (Self, Bytes) {
+        let bytes = Bytes::from(self.whole().unwrap_or_else(|| self.tail.to_vec()));
+        let first = bytes.len().saturating_sub(MAX_OPEN);
+        let start = first + open_start(&bytes[first..]);
+        let open = bytes.slice(start.min(incomplete_char(&bytes))..);
+        let tail_len = open.len().min(self.tail.len());
+        let head_len = open.len() - tail_len;
+        self.tail.truncate(self.tail.len() - tail_len);
+        self.head.truncate(self.head.len() - head_len);
+        (self, open)
+    }
+
     /// Returns all bytes, if none were omitted.
     fn whole(&self) -> Option<Vec<u8>> {
         (self.omitted == 0).then(|| [&self.head[..], &self.tail[..]].concat())
@@ -308,6 +330,19 @@ fn skip_continuation(bytes: &[u8]) -> &[u8] {
         .take(3)
         .take_while(|byte| **byte & 0xC0 == 0x80);
     &bytes[continuation.count()..]
+}
+
+/// The start of a character at the end of `bytes` whose other bytes are missing; the length of
+/// `bytes` if there is none.
+#[cfg(all(feature = "process", unix))]
+fn incomplete_char(bytes: &[u8]) -> usize {
+    let mut candidates = (bytes.len().saturating_sub(3)..bytes.len()).rev();
+    let start = candidates.find(|at| bytes[*at] & 0xC0 != 0x80);
+    let is_incomplete = |at: &usize| {
+        let char = std::str::from_utf8(&bytes[*at..]);
+        char.is_err_and(|error| error.error_len().is_none())
+    };
+    start.filter(is_incomplete).unwrap_or(bytes.len())
 }
 
 impl From<Bytes> for Captured {

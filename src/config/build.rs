@@ -202,6 +202,8 @@ impl AgentConfig {
         if let Some(permissions) = &self.permissions {
             let hook = PermissionHook::new(permissions.clone())
                 .map_err(|error| self.error_from("permissions", error))?;
+            // The agent must not change its own rules.
+            let hook = self.file_patterns().fold(hook, PermissionHook::protect);
             hooks.push(Arc::new(hook));
         }
         Ok(hooks)

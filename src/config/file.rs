@@ -105,6 +105,7 @@ impl Config {
             check_keys(defaults, trust).map_err(to_error)?;
             read::<AgentConfig>(defaults).map_err(to_error)?;
         }
+        let paths = folder.map_or_else(Vec::new, |folder| paths_of(&folder.join(name)));
         let mut copied_bytes = 0;
         for (id, node) in nodes.agents {
             check_keys(&node, trust).map_err(to_error)?;
@@ -114,6 +115,7 @@ impl Config {
             agent.origin = Some(Arc::new(Origin {
                 name: name.into(),
                 folder: folder.map(Path::to_owned),
+                paths: paths.clone(),
                 node,
             }));
             agent.name.get_or_insert_with(|| id.clone());
@@ -186,6 +188,17 @@ pub(super) fn read_file(path: &Path, trust: Trust) -> Result<Config> {
     Config::read(&text, format, &name.to_string_lossy(), Some(&folder), trust)
 }
 
+/// Returns the absolute path of a file, and its path without links.
+fn paths_of(file: &Path) -> Vec<String> {
+    let real_path = fs::canonicalize(file).ok();
+    let paths = [Some(file.to_owned()), real_path].into_iter().flatten();
+    let mut paths: Vec<String> = paths
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    paths.dedup();
+    paths
+}
+
 /// Reads the configuration of one agent.
 pub(super) fn read_agent(json: &str) -> Result<AgentConfig> {
     const NAME: &str = "agent";
@@ -195,6 +208,7 @@ pub(super) fn read_agent(json: &str) -> Result<AgentConfig> {
     agent.origin = Some(Arc::new(Origin {
         name: NAME.into(),
         folder: None,
+        paths: Vec::new(),
         node,
     }));
     agent.check()?;

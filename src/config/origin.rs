@@ -15,6 +15,8 @@ pub(super) struct Origin {
     pub(super) name: Arc<str>,
     /// The folder of the file, the base of relative paths.
     pub(super) folder: Option<PathBuf>,
+    /// The absolute path of the file, and its path without links. Empty for a text.
+    pub(super) paths: Vec<String>,
     /// The values of the agent, with the defaults of the file.
     pub(super) node: Node,
 }
@@ -45,6 +47,14 @@ impl AgentConfig {
             Some(origin) => error.context(format!("{}:{}", origin.name, origin.node.locate(path))),
             None => error.context(path),
         }
+    }
+
+    /// Returns patterns for the paths of the files that it was read from and narrowed by.
+    pub(super) fn file_patterns(&self) -> impl Iterator<Item = String> {
+        let origins = self.origin.iter().chain(&self.narrowing);
+        let paths = origins.flat_map(|origin| &origin.paths);
+        // A pattern must not contain control characters.
+        paths.map(|path| path.replace(char::is_control, "?"))
     }
 
     /// Returns the base of relative paths.

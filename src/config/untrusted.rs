@@ -103,6 +103,7 @@ impl AgentConfig {
         self.narrow_limits(untrusted)?;
         self.narrow_permissions(untrusted)?;
         self.narrow_hooks(untrusted);
+        self.narrowing.extend(untrusted.origin.clone());
         Ok(())
     }
 

@@ -176,7 +176,24 @@ impl ActiveRun {
     }
 
     /// Builds the request and passes it through the `wrap_model_call` hooks to the model.
+    ///
+    /// If a hook fails, the task list, the files and the values are what they were before.
     async fn request_response(&mut self) -> Result<Arc<ModelResponse>> {
+        let hooks = &self.config.hooks;
+        let has_hooks = !hooks.modify_request.is_empty() || !hooks.wrap_model_call.is_empty();
+        let old_state = has_hooks.then(|| self.cx.hook_state());
+        let outcome = self.call_model().await;
+        match (&outcome, old_state) {
+            (Err(error), Some(old_state)) if error.kind() == ErrorKind::Hook => {
+                self.cx.restore_hook_state(old_state);
+            }
+            _ => {}
+        }
+        outcome
+    }
+
+    /// Prepares the request and runs the hooks and the model call.
+    async fn call_model(&mut self) -> Result<Arc<ModelResponse>> {
         let is_new_turn = !std::mem::take(&mut self.recoveries.repeats_turn);
         let request = self.prepare_request(is_new_turn).boxed().await?;
         self.history.byte_size.check()?;

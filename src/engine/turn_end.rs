@@ -142,6 +142,7 @@ impl ActiveRun {
     async fn run_before_stop(&mut self, response: &Arc<ModelResponse>) -> Option<Message> {
         let config = &*self.config;
         for hook in &config.hooks.before_stop {
+            let old_state = self.cx.hook_state();
             let future = hook.before_stop(&self.cx, response);
             match guard(&self.cx, &**hook, Phases::BEFORE_STOP, future).await {
                 Ok(StopDecision::Stop) => {}
@@ -164,7 +165,10 @@ impl ActiveRun {
                         hook.name()
                     ));
                 }
-                Err(error) => self.cx.warn(error.to_string()),
+                Err(error) => {
+                    self.cx.restore_hook_state(old_state);
+                    self.cx.warn(error.to_string());
+                }
             }
         }
 

@@ -75,14 +75,16 @@
 //! # Errors
 //!
 //! * `before_agent`, `modify_request`, `wrap_model_call`: the run ends with an error that names the
-//!   hook, and the changes of that step are discarded. When `before_agent` fails, `after_agent` is
-//!   called for no hook.
+//!   hook, and the changes of that step are discarded, also those of the task list, the files and
+//!   the values by any of its hooks. If an outer hook handles the error, nothing is discarded. When
+//!   `before_agent` fails, `after_agent` is called for no hook.
 //! * `pre_tool_use`, `wrap_tool_call`, `post_tool_use`: the call's result is an error that names
 //!   the hook, and the later hooks of `pre_tool_use` or `post_tool_use` are not called for it; the
-//!   run continues. An error of `pre_tool_use` after an earlier hook has stopped the run is a
-//!   warning, and the later hooks are called.
-//! * `before_stop`, `after_agent`: the error is emitted as a warning; the run ends as it would
-//!   have.
+//!   run continues, and changes of the state stay, because other calls, which may run at the same
+//!   time, can depend on them. An error of `pre_tool_use` after an earlier hook has stopped the run
+//!   is a warning, and the later hooks are called.
+//! * `before_stop`, `after_agent`: the error is emitted as a warning, and the hook's changes of the
+//!   state are discarded; the run ends as it would have.
 //!
 //! A panic counts as an error, and so does exceeding the agent's hook timeout; the time inside
 //! [`Next::run`] does not count, and the timeout starts over once a call of it has waited.

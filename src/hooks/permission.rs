@@ -82,6 +82,13 @@ impl PermissionHook {
             mode: None,
         }
     }
+
+    /// Protects the files that a pattern matches, as [`PermissionRules::protect`] does.
+    #[cfg(feature = "config")]
+    pub(crate) fn protect(mut self, pattern: String) -> Self {
+        self.permissions = self.permissions.protect(pattern);
+        self
+    }
 }
 
 #[async_trait]

@@ -17,6 +17,7 @@ use super::context::RunContext;
 use super::granted_questions::GrantedQuestions;
 use super::settings::RunSettings;
 use super::shared::RunShared;
+use super::state_cell::{HookState, StateChange};
 
 impl RunContext {
     pub(crate) fn shared(&self) -> &Arc<RunShared> {
@@ -117,7 +118,21 @@ impl RunContext {
     /// Calls `f` on the state, or, if `live` is false, on a copy that is discarded. Emits the
     /// changes of the task list and of the files.
     pub(crate) fn view_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {
-        let changes = self.0.state.view(live, f);
+        self.emit_changes(self.0.state.view(live, f));
+    }
+
+    /// Returns the parts of the state that hooks change through this context.
+    pub(crate) fn hook_state(&self) -> HookState {
+        self.0.state.hook_state()
+    }
+
+    /// Replaces these parts of the state, which a hook that failed has changed, by `old`. Emits the
+    /// changes of the task list and of the files.
+    pub(crate) fn restore_hook_state(&self, old: HookState) {
+        self.emit_changes(self.0.state.restore(old));
+    }
+
+    fn emit_changes(&self, changes: StateChange) {
         if !changes.has_new_todos && changes.files.is_empty() {
             return;
         }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::message::Todo;
 use crate::session::{AgentState, Files, changed_files};
 use crate::tool::StateView;
-use crate::util::Guarded;
+use crate::util::{Guarded, Values};
 
 /// The state of a run behind a lock.
 pub(super) struct StateCell(Guarded<AgentState>);
@@ -54,9 +55,50 @@ impl StateCell {
             changes
         })
     }
+
+    /// Returns the parts of the state that hooks change through the context. They share their
+    /// contents with the state.
+    pub(super) fn hook_state(&self) -> HookState {
+        self.0.with(|state| HookState {
+            todos: state.todos.clone(),
+            files: state.files.clone(),
+            values: state.values.clone(),
+        })
+    }
+
+    /// Replaces these parts of the state by `old`. Returns the changes of the task list and the
+    /// files.
+    pub(super) fn restore(&self, mut old: HookState) -> StateChange {
+        let changes = self.0.with(|state| {
+            let mut changes = StateChange::default();
+            if !Arc::ptr_eq(&old.todos, &state.todos) {
+                changes.has_new_todos = *old.todos != *state.todos;
+            }
+
+            if !Arc::ptr_eq(&old.files, &state.files) {
+                changes.files = changed_paths(&state.files, &old.files);
+            }
+
+            std::mem::swap(&mut state.todos, &mut old.todos);
+            std::mem::swap(&mut state.files, &mut old.files);
+            std::mem::swap(&mut state.values, &mut old.values);
+            changes
+        });
+
+        // Dropped after the lock is released: a value's `Drop` may use the state.
+        drop(old);
+        changes
+    }
 }
 
-/// The changes that [`StateCell::view`] has made.
+/// The parts of the state that hooks change through the context.
+pub(crate) struct HookState {
+    todos: Arc<Vec<Todo>>,
+    files: Arc<Files>,
+    values: Values,
+}
+
+/// The changes that [`StateCell::view`] or [`StateCell::restore`] has made.
 #[derive(Debug, Default)]
 pub(super) struct StateChange {
     pub(super) has_new_todos: bool,

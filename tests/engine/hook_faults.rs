@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agentcore::hook;
+use agentcore::sdk::SystemKind;
 use agentcore::testing::{ScriptedModel, StrictModel};
-use agentcore::{ErrorKind, ExitReason, FuncTool, Todo, ToolDecision};
+use agentcore::{
+    AgentState, ErrorKind, ExitReason, FuncTool, RunContext, SdkMessage, Todo, ToolDecision,
+};
 use serde_json::json;
 
 use crate::kit::{agent, any_object, echo, result_texts, roles, sleep, stored, warnings, watch};
@@ -35,6 +38,20 @@ impl Fault {
     }
 }
 
+/// Changes all that a hook can change through its context.
+fn change_state(cx: &RunContext) {
+    cx.set_value(1_u8);
+    cx.with_state(|mut view| {
+        view.todos_mut().push(Todo::new("1", "lost"));
+        view.files_mut().insert("lost".into(), "text".into());
+    });
+}
+
+#[track_caller]
+fn assert_unchanged(state: &AgentState) {
+    assert!(state.todos.is_empty() && state.files.is_empty() && state.values.is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn hook_fault_before_the_model_call_ends_the_run_and_keeps_the_history() {
     for (fault, words) in FAULTS {
@@ -42,20 +59,25 @@ async fn hook_fault_before_the_model_call_ends_the_run_and_keeps_the_history() {
             (
                 "before_agent",
                 hook::before_agent("bad", move |cx, _state| {
-                    cx.set_value(1_u8);
-                    cx.with_state(|mut view| view.todos_mut().push(Todo::new("1", "lost")));
+                    change_state(&cx);
                     fault.strike()
                 }),
                 "user assistant",
             ),
             (
                 "modify_request",
-                hook::modify_request("bad", move |_cx, _messages| fault.strike()),
+                hook::modify_request("bad", move |cx, _messages| {
+                    change_state(&cx);
+                    fault.strike()
+                }),
                 "user assistant user",
             ),
             (
                 "wrap_model_call",
-                hook::wrap_model_call("bad", move |_request, _next| fault.strike()),
+                hook::wrap_model_call("bad", move |_request, next| {
+                    change_state(next.context());
+                    fault.strike()
+                }),
                 "user assistant user",
             ),
         ] {
@@ -76,10 +98,48 @@ async fn hook_fault_before_the_model_call_ends_the_run_and_keeps_the_history() {
             assert!(error.to_string().contains(phase), "{error}");
             let partial = error.partial().unwrap();
             assert_eq!(roles(&partial.messages), history);
-            assert!(partial.state.todos.is_empty() && partial.state.values.is_empty());
+            assert_unchanged(&partial.state);
             assert_eq!(roles(&stored(&agent, "s").await), history);
         }
     }
+}
+
+#[tokio::test]
+async fn failed_model_call_discards_the_changes_of_all_its_hooks() {
+    let keeps = hook::before_agent("keeps", |cx, state| async move {
+        cx.with_state(|mut view| view.todos_mut().push(Todo::new("1", "kept")));
+        cx.set_value(1_u16);
+        Ok(state)
+    });
+    let changes = hook::modify_request("changes", |cx, messages| async move {
+        change_state(&cx);
+        Ok(messages)
+    });
+    let bad = hook::wrap_model_call("bad", |request, next| async move {
+        next.run(request).await?;
+        Err("broken".into())
+    });
+    let agent = agent(ScriptedModel::new().say("unused"))
+        .hooks([keeps, changes, bad])
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let error = output.unwrap_err();
+    let state = &error.partial().unwrap().state;
+    assert_eq!((state.todos.len(), &*state.todos[0].title), (1, "kept"));
+    assert!(state.files.is_empty() && state.values.len() == 1);
+
+    // Readers receive the change back as well.
+    let last = messages.iter().rev().find_map(|message| match message {
+        SdkMessage::System(event) => match &event.kind {
+            SystemKind::StateChanged { todos, files } => Some((todos.clone(), files.clone())),
+            _ => None,
+        },
+        _ => None,
+    });
+    let (todos, files) = last.unwrap();
+    assert_eq!(todos.unwrap().len(), 1);
+    assert_eq!(files.unwrap(), ["lost"]);
 }
 
 #[tokio::test]
@@ -168,15 +228,23 @@ async fn hook_fault_around_a_tool_call_is_its_error_result() {
 async fn hook_fault_at_the_end_of_a_run_is_a_warning() {
     for (fault, words) in FAULTS {
         let hooks = [
-            hook::before_stop("bad", move |_cx, _response| fault.strike()),
-            hook::after_agent("bad", move |_cx, _state| fault.strike()),
+            hook::before_stop("bad", move |cx, _response| {
+                change_state(&cx);
+                fault.strike()
+            }),
+            hook::after_agent("bad", move |cx, _state| {
+                change_state(&cx);
+                fault.strike()
+            }),
         ];
         let agent = agent(ScriptedModel::new().say("done"))
             .hooks(hooks)
             .build()
             .unwrap();
         let (messages, output) = watch(agent.session("s").run("Go")).await;
-        assert_eq!(output.unwrap().text, "done");
+        let output = output.unwrap();
+        assert_eq!(output.text, "done");
+        assert_unchanged(&output.state);
         let warnings = warnings(&messages);
         assert_eq!(warnings.len(), 2, "{warnings:?}");
         assert!(

@@ -11,6 +11,11 @@ pub const LIMIT: Duration = Duration::from_secs(300);
 pub const FAMILY: &str = "echo $$ > one; sleep 300 & echo $! > two; \
     sh -c 'trap \"\" TERM; echo $$ > three; while true; do sleep 300; done' & wait";
 
+/// A shell that ends at `SIGTERM`, and a program that then takes a moment to write `cleaned`. It
+/// has begun when there is `up`.
+pub const OUTLIVED: &str = "sh -c 'trap \"sleep 0.3; : > cleaned; exit 0\" TERM; : > up; \
+    while true; do sleep 0.05; done' > /dev/null 2>&1 & wait";
+
 /// The ids of a [`FAMILY`] that began in `folder`.
 pub async fn family(folder: &Path) -> [u32; 3] {
     let path = |name| folder.join(name);

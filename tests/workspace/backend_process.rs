@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use agentcore::ErrorKind;
 use agentcore::backend::{Backend, Command, LocalBackend, Shell};
 
-use crate::kit::processes::{FAMILY, LIMIT, dies, family, is_alive, pid_in, timed_out, written};
+use crate::kit::processes::{
+    FAMILY, LIMIT, OUTLIVED, dies, family, is_alive, pid_in, timed_out, written,
+};
 use crate::kit::workspace::Workspace;
 
 fn secs(seconds: u64) -> Duration {
@@ -218,6 +220,25 @@ async fn command_gets_sigterm_before_it_is_killed_at_the_timeout() {
     let output = output.unwrap();
     assert!(output.timed_out);
     assert_eq!(output.stdout.text(), "bye\n");
+}
+
+#[tokio::test]
+async fn program_that_outlives_its_shell_has_time_after_sigterm() {
+    let workspace = Workspace::new();
+    let running = workspace
+        .backend
+        .execute(Command::new(OUTLIVED).with_timeout(LIMIT));
+    let up = workspace.root.join("up");
+    let (output, ()) = timed_out(running, written(&up), LIMIT).await;
+    let output = output.unwrap();
+    assert!(output.timed_out);
+    assert!(workspace.root.join("cleaned").exists(), "{output:?}");
+
+    let stopped = Workspace::new();
+    let id = stopped.backend.start(Command::new(OUTLIVED)).await.unwrap();
+    written(&stopped.root.join("up")).await;
+    stopped.backend.stop(&id).await.unwrap();
+    assert!(stopped.root.join("cleaned").exists());
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use agentcore::agent::UnfinishedTasks;
 use agentcore::backend::{Backend, Command};
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::coding;
-use agentcore::{AgentBuilder, ErrorKind, SdkMessage};
+use agentcore::{AgentBuilder, ErrorKind, SdkMessage, Secret, Tool, ToolContext};
 use futures::StreamExt;
 use serde_json::json;
 
@@ -132,4 +132,37 @@ async fn background_command_has_the_time_limit_of_its_backend() {
     let id = backend.start(Command::new("sleep 300")).await.unwrap();
     backend.wait(&id).await.unwrap();
     assert!(backend.poll(&id).await.unwrap().output.timed_out);
+}
+
+/// The first result of `BashOutput` that has output.
+async fn next_result(tool: &impl Tool, id: &str) -> String {
+    loop {
+        let call = tool.execute(ToolContext::detached(), json!({"id": id}));
+        let text = call.await.unwrap().content.text().into_owned();
+        if !text.ends_with("(no output)") {
+            return text;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn polls_divide_neither_a_character_nor_a_secret() {
+    let _known = Secret::new("qzvkjwqxzgkqvwzxhjqkzv");
+    let workspace = Workspace::new();
+    let command = r"printf 'a\303'; until [ -e go ]; do sleep 0.01; done
+        printf '\244 qzvkjwqxzgk'; until [ -e on ]; do sleep 0.01; done
+        printf 'qvwzxhjqkzv qzv'; sleep 300";
+    let command = Command::new(command).merged();
+    let id = workspace.backend.start(command).await.unwrap();
+    let tool = coding::bash_output(workspace.backend.clone());
+    assert_eq!(next_result(&tool, &id).await, "Running.\n\na");
+    workspace.put("go", "");
+    assert_eq!(next_result(&tool, &id).await, "Running.\n\n\u{e4} ");
+    workspace.put("on", "");
+    assert_eq!(next_result(&tool, &id).await, "Running.\n\n[redacted] ");
+
+    // What was held is no secret once the command has ended.
+    let output = workspace.backend.stop(&id).await.unwrap();
+    assert_eq!(output.output.stdout.text(), "qzv");
 }

@@ -84,7 +84,8 @@ const TRIES: usize = 8;
 ///
 /// A watcher in the container ends the process group of each command:
 ///
-/// * at its time limit, with `SIGTERM`, and with `SIGKILL` two seconds later;
+/// * at its time limit and when it is stopped, with `SIGTERM`, and with `SIGKILL` two seconds
+///   later, which processes that outlive the shell have as well;
 /// * at once, when the future is dropped, this process is killed, or the connection to the engine
 ///   breaks.
 ///

@@ -37,15 +37,24 @@ exec 3<&0 4>&1 </dev/null
         exec >/dev/null 2>&1 4>&-
         read -r word <&3
         if [ "$word" = stop ]; then
+            # From here on, the end of the leader does not end the others.
+            trap '' TERM
             kill -s TERM -- "-$leader"
-            sleep 2
+            left=20
+            while [ "$left" -gt 0 ] && kill -s 0 -- "-$leader"; do
+                sleep 0.1 || { sleep 2; break; }
+                left=$((left - 1))
+            done
         fi
         kill -s KILL -- "-$leader"
     ) &
     watcher=$!
     exec 3<&- 4>&-
     read -r code
-    kill -s KILL -- "-$leader" 2>/dev/null
-    kill -s KILL "$watcher" 2>/dev/null
+    # Shells may report the end of the watcher as output of the command.
+    exec 2>/dev/null
+    kill -s TERM "$watcher"
+    wait "$watcher"
+    kill -s KILL -- "-$leader"
     exit "${code:-1}"
 }

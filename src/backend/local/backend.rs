@@ -60,8 +60,9 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///
 /// All processes of a command are ended with it:
 ///
-/// * Its whole process group is ended with it: when it exits, when its time is up (`SIGTERM`, then
-///   `SIGKILL` after two seconds), and at once when the future is dropped.
+/// * Its whole process group is ended with it: at once when it exits or the future is dropped; when
+///   its time is up or it is stopped, with `SIGTERM`, and with `SIGKILL` after two seconds, which
+///   processes that outlive the shell have as well.
 /// * On Linux, processes that left the group, with `setsid` or as daemons, are ended too. Where
 ///   this process may make a cgroup of version 2 (as root, in a systemd unit with `Delegate=`, in
 ///   most desktop sessions), all of a command is in one, and the kernel ends it at once, however it
@@ -75,7 +76,8 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///
 /// # Limits
 ///
-/// * On systems other than Linux only the process group is ended.
+/// * On systems other than Linux only the process group is ended, and a command that was sent
+///   `SIGTERM` always takes the two seconds.
 /// * Without a cgroup, a process is not found if it has a session and an environment of its own,
 ///   has closed every inherited file, and its parent ended before the command.
 /// * A command that runs as root can leave its cgroup; it is then searched for.

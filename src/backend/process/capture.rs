@@ -47,14 +47,26 @@ impl Capture {
 
     /// Returns the output kept since the last call.
     pub(super) fn take(&self) -> Captured {
+        lock(&self.0).take()
+    }
+
+    /// Returns the output kept since the last call, for a stream that continues: what its next
+    /// bytes may make a character or a secret stays.
+    pub(super) fn take_decided(&self) -> Captured {
         let mut output = lock(&self.0);
-        let head = Bytes::from(std::mem::take(&mut output.head));
-        let tail = Bytes::from(Vec::from(std::mem::take(&mut output.tail)));
-        Captured::new(head, tail, std::mem::take(&mut output.omitted))
+        let (decided, open) = output.take().split_open();
+        output.push(&open);
+        decided
     }
 }
 
 impl CapturedOutput {
+    fn take(&mut self) -> Captured {
+        let head = Bytes::from(std::mem::take(&mut self.head));
+        let tail = Bytes::from(Vec::from(std::mem::take(&mut self.tail)));
+        Captured::new(head, tail, std::mem::take(&mut self.omitted))
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         let (head, tail) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
         self.head.extend_from_slice(head);

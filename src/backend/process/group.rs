@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::util::sync::lock;
 
@@ -15,6 +15,9 @@ use super::strays::Strays;
 /// The time limit of waiting for a search for strays; it ends itself before that, unless no thread
 /// is free to begin it.
 const LIMIT: Duration = Duration::from_secs(4);
+/// The pauses between two looks at the members of a group: longer each time, up to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// All processes that a command started: the processes in its group, and its strays, which moved to
 /// a group of their own. Dropping it kills them, without waiting.
@@ -42,17 +45,38 @@ impl Group {
     /// Asks the group to end, with `SIGTERM`. Its strays are noted before: they may be known by
     /// their parents alone.
     pub(super) async fn terminate(&self) {
-        let strays = lock(&self.strays).take();
-        if let Some(mut strays) = strays {
-            let task = spawn_blocking(move || {
-                strays.note();
-                strays
-            });
-            if let Ok(Ok(strays)) = timeout(LIMIT, task).await {
-                *lock(&self.strays) = Some(strays);
-            }
-        }
+        self.with_strays(Strays::note).await;
         self.signal(Signal::TERM);
+    }
+
+    /// Waits until the group has no processes but its watcher, up to `deadline`. The leader must
+    /// have been waited for. Where there is no process table, this takes until `deadline`.
+    pub(super) async fn wait_until_empty(&self, deadline: Instant) {
+        let mut pause = FIRST_PAUSE;
+        while Instant::now() < deadline {
+            let has_members = self.with_strays(|strays| strays.has_members()).await;
+            if has_members == Some(false) {
+                return;
+            }
+            sleep_until(deadline.min(Instant::now() + pause)).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    /// Runs `work` on the strays, on a thread for blocking work. Returns `None` if there is no
+    /// search for strays, or no thread was free in time.
+    async fn with_strays<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Strays) -> T + Send + 'static,
+    ) -> Option<T> {
+        let mut strays = lock(&self.strays).take()?;
+        let task = spawn_blocking(move || {
+            let value = work(&mut strays);
+            (strays, value)
+        });
+        let (strays, value) = timeout(LIMIT, task).await.ok()?.ok()?;
+        *lock(&self.strays) = Some(strays);
+        Some(value)
     }
 
     /// Records that the leader was waited for.

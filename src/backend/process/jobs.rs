@@ -135,8 +135,8 @@ impl Job {
         let outcome = self.outcome.borrow().clone();
         let mut output = outcome.unwrap_or_default();
         if is_running {
-            output.stdout = self.out.take();
-            output.stderr = self.err.take();
+            output.stdout = self.out.take_decided();
+            output.stderr = self.err.take_decided();
         }
         BackgroundOutput::new(output, is_running)
     }

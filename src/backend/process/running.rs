@@ -22,7 +22,7 @@ use super::group::Group;
 pub(in super::super) const TIMEOUT: Duration = Duration::from_secs(120);
 /// The default maximum number of bytes kept of each stream of a command.
 pub(in super::super) const MAX_OUTPUT: usize = 256 * 1024;
-/// The time a command has to end after it was asked to.
+/// The time that all processes of a command have to end after they were asked to.
 const GRACE: Duration = Duration::from_secs(2);
 /// The time to wait for output after a shell or program has ended: a process that still holds the
 /// pipe may be about to write, or may never do so.
@@ -150,8 +150,8 @@ impl Drop for KillOnDrop<'_> {
     }
 }
 
-/// Waits for the child, and ends it once `over` completes. Returns its status, and the value of
-/// `over`: `true` if its time was up.
+/// Waits for the child, and ends it once `over` completes. Processes that outlive the child then
+/// have as long as it has. Returns its status, and the value of `over`: `true` if its time was up.
 async fn end(
     child: &mut Child,
     group: &Group,
@@ -174,10 +174,17 @@ async fn end(
         _ => group.terminate().await,
     }
 
+    let deadline = Instant::now() + GRACE;
     for _ in 0..2 {
         tokio::select! {
             biased;
-            status = wait(child, group) => return (status, timed_out),
+            status = wait(child, group) => {
+                // The watcher elsewhere ends with the last process.
+                if ending == Ending::Signal {
+                    group.wait_until_empty(deadline).await;
+                }
+                return (status, timed_out);
+            }
             () = sleep(GRACE) => {}
         }
 

@@ -22,6 +22,8 @@ mod secret;
 mod spelling;
 
 pub(crate) use pieces::{Exact, Pieces};
+#[cfg(all(feature = "process", unix))]
+pub(crate) use redact::open_start;
 #[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) use redact::percent_decoded;
 pub(crate) use redact::{Cut, redact, redact_cut, redact_text, redacted};

@@ -153,6 +153,83 @@ fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
     parts.into_iter().flatten().max_by_key(Range::len)
 }
 
+/// Returns the start of the end of `text` that may be the beginning of a secret which later text
+/// continues, in any spelling; the length of `text` if there is none. No secret lies across it.
+#[cfg(all(feature = "process", unix))]
+pub(crate) fn open_start(text: &[u8]) -> usize {
+    match known::patterns() {
+        Some(patterns) => open_start_with(patterns.all(), text),
+        None => text.len(),
+    }
+}
+
+#[cfg(all(feature = "process", unix))]
+fn open_start_with(matcher: &Matcher, text: &[u8]) -> usize {
+    let start = open_beginning(matcher, text, 0);
+    let mut places = Vec::new();
+    search(matcher, text, 0, &mut places);
+
+    // The end of a complete secret may be the beginning of another.
+    let mut places = merged(places).into_iter();
+    let place = places.find(|place| place.contains(&start));
+    place.map_or(start, |place| place.start)
+}
+
+/// Returns the start of the longest end of `text`, which has been freed of escapes `depth` times,
+/// that may be the beginning of a secret.
+#[cfg(all(feature = "process", unix))]
+fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
+    let mut start = matcher.open_end(text);
+    let origin = |escape: Escape, text: &[u8], open: Range<usize>| {
+        let origins = escape.origins(text, std::slice::from_ref(&open));
+        origins.first().map_or(text.len(), |origin| origin.start)
+    };
+
+    if let Some(unescaped) = Escape::LineBreak.undo(text) {
+        let open = matcher.open_end(&unescaped)..unescaped.len();
+        // Many lines end in a character with which a spelling of a secret begins.
+        if open.len() >= MIN_PART {
+            start = start.min(origin(Escape::LineBreak, text, open));
+        }
+    }
+
+    if depth == MAX_DEPTH {
+        return start;
+    }
+
+    for escape in [Escape::Percent, Escape::Backslash] {
+        let complete = escape.without_torn(text);
+        let complete = if may_continue(&text[complete.len()..]) {
+            start = start.min(complete.len());
+            complete
+        } else {
+            text
+        };
+
+        let unescaped = match escape.undo(complete) {
+            Some(unescaped) => Cow::Owned(unescaped),
+            None if complete.len() < text.len() => Cow::Borrowed(complete),
+            None => continue,
+        };
+        let open = open_beginning(matcher, &unescaped, depth + 1)..unescaped.len();
+        if !open.is_empty() {
+            start = start.min(origin(escape, complete, open));
+        }
+    }
+
+    start
+}
+
+/// Returns `true` if later text may complete this incomplete escape.
+#[cfg(all(feature = "process", unix))]
+fn may_continue(torn: &[u8]) -> bool {
+    let Some((_mark, digits)) = torn.split_first() else {
+        return false;
+    };
+    let mut digits = digits.iter();
+    digits.all(|byte| byte.is_ascii_hexdigit() || b"ux{\\".contains(byte))
+}
+
 /// Adds the places of secrets in `text`, which has been freed of escapes `depth` times.
 pub(super) fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<usize>>) {
     matcher.find(text, places);
@@ -225,4 +302,67 @@ pub(super) fn with_places_redacted_after(
 
     out.push_str(&text[copied_end..]);
     out
+}
+
+#[cfg(all(test, feature = "process", unix))]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::super::spelling;
+    use super::*;
+
+    const KEY: &str = "zqxwvkjzqh/gwxyqzvkjw\"qxzgkqvwzx\u{e4}qkzvwbtmz";
+
+    fn escaped(escape: impl Fn(u8) -> String) -> String {
+        KEY.bytes().map(escape).collect()
+    }
+
+    /// The key in several spellings.
+    fn spellings() -> Vec<String> {
+        let base64 = STANDARD.encode(format!("-{KEY}+"));
+        let lines = [&base64[..24], &base64[24..48], &base64[48..]];
+        let json = serde_json::Value::from(KEY).to_string();
+        vec![
+            KEY.to_owned(),
+            json.clone(),
+            serde_json::Value::from(json).to_string(),
+            escaped(|byte| format!("%{byte:02x}")),
+            escaped(|byte| format!("%25{byte:02X}")),
+            escaped(|byte| format!("{byte:02x}")),
+            lines.join("\n"),
+            base64,
+        ]
+    }
+
+    #[test]
+    fn open_start_splits_no_secret() {
+        let matcher = Matcher::new(spelling::all(KEY));
+        for spelling in spellings() {
+            let text = format!("z zq {spelling} z% \\u {spelling}. Done.\n");
+            let mut places = Vec::new();
+            search(&matcher, text.as_bytes(), 0, &mut places);
+            let places = merged(places);
+            assert_eq!(places.len(), 2, "{text}");
+            for cut in 0..=text.len() {
+                let start = open_start_with(&matcher, &text.as_bytes()[..cut]);
+
+                // A base64 character at the edge has only some bits of the key.
+                let is_split =
+                    |place: &Range<usize>| place.start + 1 < start && start + 4 < place.end;
+                assert!(!places.iter().any(is_split), "{:?}", text.get(start..cut));
+            }
+            assert_eq!(open_start_with(&matcher, text.as_bytes()), text.len());
+        }
+    }
+
+    #[test]
+    fn open_start_passes_other_text() {
+        let matcher = Matcher::new(spelling::all(KEY));
+        for text in ["", "a % b\n", "C:\\Users\n", "50 %, ", "zqx.\n", "zqx\n"] {
+            let start = open_start_with(&matcher, text.as_bytes());
+            assert_eq!(start, text.len(), "{text}");
+        }
+        assert_eq!(open_start_with(&matcher, b"a zqx"), 2);
+    }
 }

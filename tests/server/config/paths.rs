@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agentcore::config::Config;
+use agentcore::config::{Config, Untrusted};
 use agentcore::testing::ScriptedModel;
 use serde_json::json;
 
@@ -38,6 +38,44 @@ async fn calls(config: &Config, calls: &[(&str, serde_json::Value)]) -> (Vec<Str
     let output = agent.run("Go").await.unwrap();
     let system = model.requests().last().unwrap().system.to_string();
     (result_texts(&output.messages), system)
+}
+
+#[tokio::test]
+async fn files_of_a_configuration_are_protected_in_the_workspace() {
+    let folder = tempfile::tempdir().unwrap();
+    let yaml = "backend: { type: local, workdir: . }\n\
+                permissions: { allow: ['*'], mode: dontAsk }";
+    let project = "agents: { default: { limits: { max_turns: 20 } } }";
+    let config = load(folder.path(), yaml, &[("project.yaml", project)]);
+    let path = |name: &str| folder.path().join(name);
+    let project = Untrusted::load(path("project.yaml")).unwrap();
+    let config = config.narrow(&project).unwrap();
+    let contents = || {
+        let read = |name| std::fs::read_to_string(path(name)).unwrap();
+        [read("agents.yaml"), read("project.yaml")]
+    };
+
+    let old_contents = contents();
+    let write = |path: &str| ("write_file", json!({"path": path, "content": "x"}));
+    let run = |command: &str| ("execute", json!({"command": command}));
+    let (results, _) = calls(
+        &config,
+        &[
+            write("agents.yaml"),
+            write(path("agents.yaml").to_str().unwrap()),
+            write("project.yaml"),
+            run("echo x > agents.yaml"),
+            run("cp agents.yaml ./project.yaml"),
+            write("other.txt"),
+            run("echo x > more.txt"),
+        ],
+    )
+    .await;
+    assert_eq!(contents(), old_contents, "{results:?}");
+    assert!(
+        path("other.txt").exists() && path("more.txt").exists(),
+        "{results:?}"
+    );
 }
 
 const SKILL: &str = "---\nname: greet\ndescription: Greets\n---\nSay hello.";

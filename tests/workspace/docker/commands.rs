@@ -7,7 +7,7 @@ use agentcore::backend::{Backend, Command, DockerBackend, Shell};
 
 use super::Engine;
 use crate::kit::processes::{
-    FAMILY, LIMIT, dies, family, is_alive, pid_in, timed_out, until, written,
+    FAMILY, LIMIT, OUTLIVED, dies, family, is_alive, pid_in, timed_out, until, written,
 };
 
 async fn die(pids: [u32; 3]) {
@@ -97,6 +97,16 @@ async fn command_gets_sigterm_before_it_is_killed_at_the_timeout() {
     let output = output.unwrap();
     assert!(output.timed_out);
     assert_eq!(output.stdout.text(), "bye\n");
+}
+
+#[tokio::test]
+async fn program_that_outlives_its_shell_has_time_after_sigterm() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let id = backend.start(Command::new(OUTLIVED)).await.unwrap();
+    written(&engine.workdir().join("up")).await;
+    let output = backend.stop(&id).await.unwrap();
+    assert!(engine.workdir().join("cleaned").exists(), "{output:?}");
 }
 
 #[tokio::test]

@@ -96,6 +96,15 @@ impl Sweep {
         }
     }
 
+    /// Returns `true` if the group has processes besides its watcher, or if that is unknown. The
+    /// watcher cannot be told apart, but it ends last: one process alone is the watcher.
+    pub(super) fn has_members(&self) -> bool {
+        let Ok(ids) = proc::ids() else { return true };
+        let processes = ids.into_iter().filter_map(proc::read);
+        let members = processes.filter(|process| self.evidence.is_member(process));
+        members.count() > 1
+    }
+
     /// Stops and kills processes until a complete scan finds none. Returns `false` if the deadline
     /// was reached before. All recorded strays are killed in either case.
     pub(super) fn end(&mut self, deadline: Instant) -> bool {

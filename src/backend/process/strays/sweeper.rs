@@ -108,6 +108,14 @@ impl Strays {
         }
     }
 
+    /// Returns `true` if the group, whose leader was waited for, has processes besides its watcher,
+    /// or if that is unknown. Blocks.
+    pub(in super::super) fn has_members(&self) -> bool {
+        let cleanup = self.cleanup.as_ref();
+        let sweep = cleanup.and_then(|cleanup| cleanup.sweep.as_ref());
+        sweep.is_none_or(Sweep::has_members)
+    }
+
     /// Stops the strays that are found, calls `end_group`, which ends the group, and kills the
     /// strays. Processes that are left after two seconds are passed to the thread of the backend.
     /// Blocks.
