@@ -33,7 +33,8 @@ type SummaryFn = dyn Fn(RunContext, Messages) -> BoxFuture<'static, Result<Messa
 ///   alone.
 /// * The function must return messages that are
 ///   [valid for a model](Messages::validate_for_model): a call and its result stay together or are
-///   removed together. Messages that are not valid, and an error of the function, end the run.
+///   removed together. Within a run, the last message is not an assistant message. Messages that
+///   are not valid, and an error of the function, end the run.
 /// * The function is not called for a single message, nor before a run that has calls that wait for
 ///   approval. [`RunContext::call_model`] calls a model within the budget of the run.
 ///

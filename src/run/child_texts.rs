@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex};
 
 use crate::util::blocking::LARGE_TEXT;
+use crate::util::secret::redact_text;
 use crate::util::sync::lock;
 use crate::util::text::cut_bytes;
 
@@ -15,9 +16,11 @@ use super::context::RunContext;
 pub(super) struct ChildTexts(Mutex<BTreeMap<Arc<str>, String>>);
 
 impl RunContext {
-    /// Keeps the text of a child run that was dropped, for the result of its call. All texts of a
-    /// call are cut to [`LARGE_TEXT`] bytes.
-    pub(crate) fn keep_child_text(&self, call_id: Arc<str>, text: String) {
+    /// Keeps the text of a child run that was dropped, with secrets redacted, for the result of its
+    /// call. All texts of a call are cut to [`LARGE_TEXT`] bytes.
+    pub(crate) fn keep_child_text(&self, call_id: Arc<str>, mut text: String) {
+        // Redacted before it is cut, which may leave a part of a secret.
+        redact_text(&mut text);
         let mut texts = lock(&self.0.child_texts.0);
         let call_text = match texts.entry(call_id) {
             Entry::Vacant(entry) => entry.insert(text),

@@ -33,9 +33,9 @@ const RAW_DELTA: usize = 48;
 /// Decodes one answer.
 ///
 /// It checks the order of the events: a message begins once and before its blocks and its deltas, a
-/// block begins once and before its deltas, and no event is for a block that has ended. Unknown events are
-/// ignored, and so are unknown deltas of texts and calls. Unknown blocks and unknown deltas of
-/// thinking are part of the answer.
+/// block begins once and before its deltas, and no event is for a block that has ended. Unknown
+/// events are ignored, and so are unknown deltas of texts and calls. Unknown blocks and unknown
+/// deltas of thinking are part of the answer.
 pub(super) struct MessagesDecoder {
     /// The tag of the blocks.
     tag: &'static str,
