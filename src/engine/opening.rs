@@ -231,6 +231,7 @@ async fn prepare(
     cx.state(|state| state.system_prompt = assembled.prompt.clone());
     if !config.hooks.before_agent.is_empty() {
         let state = before_agent(config, cx).await?;
+        assembled.apply_changes(cx, &state.system_prompt);
         cx.set_state(state);
     }
     tools.set_hook_tools(cx.state(|state| std::mem::take(&mut state.tools)))?;
@@ -271,17 +272,7 @@ async fn before_agent(config: &Config, cx: &RunContext) -> Result<AgentState> {
         cx.warn(STALE_COMPACTION);
     }
 
-    set_sections(cx, &state);
     Ok(state)
-}
-
-/// Sets the sections of the system prompt in the state, which hooks may have changed.
-fn set_sections(cx: &RunContext, state: &AgentState) {
-    for section in state.system_prompt.sections() {
-        let id = section.id.clone();
-        let text = section.text.clone();
-        cx.system().set(id, text, section.stability);
-    }
 }
 
 impl ActiveRun {

@@ -97,7 +97,9 @@ pub struct AgentState {
     #[serde(default, skip_serializing_if = "Infos::is_empty")]
     pub(crate) infos: Infos,
 
-    /// The system prompt of this run.
+    /// The system prompt of this run. The model receives the sections that the `before_agent` hooks
+    /// leave here. A section that they do not change here is sent as
+    /// [`RunContext::system`](crate::RunContext::system) has it.
     #[serde(skip)]
     pub system_prompt: SystemPrompt,
     /// The values of this run, from the caller and from hooks and tools.
