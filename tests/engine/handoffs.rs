@@ -7,15 +7,16 @@ use agentcore::permission::PermissionRules;
 use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::subagent::{Handoffs, HandoffsBuilder, SubagentDefinition, SubagentRegistry};
 use agentcore::testing::ScriptedModel;
+use agentcore::tool::GateRequest;
 use agentcore::{
-    Answer, Error, ErrorKind, ExitReason, Messages, Result, SdkMessage, SessionStore, ThreadStore,
-    Usage, async_trait, hook, tools,
+    Answer, Decision, Error, ErrorKind, ExitReason, Messages, OnUnanswered, Result, SdkMessage,
+    SessionStore, ThreadStore, ToolDecision, Usage, async_trait, hook, tools,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::kit::{agent, kinds, result_texts, text_of};
+use crate::kit::{Gate, Log, agent, kinds, logged, result_texts, text_of};
 
 fn to(agent: &str) -> Value {
     json!({"agent": agent, "reason": "It is theirs"})
@@ -336,6 +337,50 @@ async fn responder_answers_the_questions_of_all_agents() {
         }
     }
     assert_eq!(run.into_output().unwrap().text, "done");
+}
+
+#[tokio::test]
+async fn handoff_next_to_a_pending_call_waits_for_the_decision() {
+    let gate = Gate(|request: &GateRequest| match &*request.call.name {
+        "refund" => ToolDecision::ask("sure?"),
+        _ => ToolDecision::allow(),
+    });
+    let log = Log::default();
+    let triage = ScriptedModel::new()
+        .calls([("refund", json!({})), ("handoff", to("billing"))])
+        .say("It is refunded.");
+    let triage = agent(triage)
+        .tool(logged("refund", &log))
+        .permissions(gate)
+        .unanswered(OnUnanswered::Park);
+    let support = Handoffs::builder("triage", triage)
+        .agent(
+            "billing",
+            "Refunds",
+            agent(ScriptedModel::new().say("mine")),
+        )
+        .build()
+        .unwrap();
+    let mut run = support.run("s", "Twice!");
+    let mut messages = Vec::new();
+    while let Some(message) = run.next().await {
+        messages.push(message);
+    }
+    let Some(SdkMessage::Result(result)) = messages.last() else {
+        panic!("the last message is no result");
+    };
+    assert_eq!(result.terminal_reason.as_deref(), Some("tool_deferred"));
+    let output = run.into_output().unwrap();
+    assert_eq!(output.end, ExitReason::AwaitingApproval);
+    let [call] = output.pending() else {
+        panic!("{:?}", output.pending());
+    };
+
+    let asking = support.agent(call.agent.as_deref().unwrap()).unwrap();
+    let resumed = asking.session("s").resume(Decision::allow(call));
+    assert_eq!(resumed.await.unwrap().text, "It is refunded.");
+    assert_eq!(log.len(), 1);
+    assert_eq!(support.run("s", "And now?").await.unwrap().text, "mine");
 }
 
 #[tokio::test]
