@@ -282,7 +282,7 @@ impl DecidedCalls {
                 .checked_sub(1)
                 .and_then(|last| history.get(last).cloned());
             state.pending.retain(|call| !self.ids.contains(&call.id));
-            insert_results(&mut state.messages, self.results.clone());
+            insert_results(state, self.results.clone());
             let is_last = |message: &Arc<Message>| {
                 last.as_ref().is_some_and(|last| Arc::ptr_eq(last, message))
             };

@@ -204,6 +204,11 @@ impl AgentState {
         let shared_len = self.messages.shared_prefix(old_messages);
         self.inputs
             .clear_positions_after(shared_len, self.messages.len());
+        self.retain_infos(old_messages);
+    }
+
+    /// Keeps the metadata of the responses that are at the same position in `old_messages`.
+    pub(crate) fn retain_infos(&mut self, old_messages: &Messages) {
         let now = self.messages.as_slice();
         let old_messages = old_messages.as_slice();
         self.infos
