@@ -1,5 +1,6 @@
 //! Agents that hand the conversation over to each other.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agentcore::model::{ModelProfile, Prices};
@@ -248,6 +249,34 @@ async fn first_of_two_handoffs_counts() {
         result_texts(&output.messages),
         [text_of("handoff"), expected.to_owned()]
     );
+}
+
+#[tokio::test]
+async fn handoff_whose_result_a_hook_makes_an_error_can_be_repeated() {
+    let has_failed = AtomicBool::new(false);
+    let audit = hook::post_tool_use("audit", move |_cx, _call, result| {
+        let fails = !has_failed.swap(true, Ordering::Relaxed);
+        async move {
+            if fails {
+                Err("no connection".into())
+            } else {
+                Ok(result)
+            }
+        }
+    });
+    let triage = ScriptedModel::new()
+        .call("handoff", to("billing"))
+        .call("handoff", to("billing"));
+    let billing = agent(ScriptedModel::new().say("mine"));
+    let support = Handoffs::builder("triage", agent(triage).hook(audit))
+        .agent("billing", "Refunds", billing)
+        .build()
+        .unwrap();
+    let output = support.run("s", "Go").await.unwrap();
+    assert_eq!(output.text, "mine");
+    let texts = result_texts(&output.messages);
+    assert!(texts[0].contains("no connection"), "{texts:?}");
+    assert_eq!(texts[1], text_of("handoff"));
 }
 
 #[tokio::test]
