@@ -162,7 +162,7 @@ impl AgentBuilder {
     /// returned the same result in three turns, the model is warned; after five, the run ends with
     /// [`ExitReason::LoopDetected`](crate::ExitReason::LoopDetected). The count of a call starts
     /// over if it was absent from a turn and another call or result was new since its last turn.
-    /// Defaults to `true`.
+    /// Results with different images or documents differ. Defaults to `true`.
     pub fn loop_detection(mut self, enabled: bool) -> Self {
         self.limits.loop_detection = enabled;
         self

@@ -21,8 +21,10 @@ use crate::trace::{Redacting, TraceRecorder};
 
 use super::agent::Agent;
 
-/// The interval at which a silent child keeps its parent's call from timing out.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// The interval at which a silent child restarts the timeout of its parent's call is half of that
+/// timeout, within these limits. A timer has a resolution of a millisecond.
+const MIN_KEEP_ALIVE: Duration = Duration::from_millis(1);
+const MAX_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// A session of an agent: a conversation that lasts longer than one run.
 ///
@@ -291,11 +293,13 @@ impl Session {
         input: impl Into<Messages>,
         task: TaskSpec,
     ) -> Result<RunOutput> {
+        let mut period = MAX_KEEP_ALIVE;
         if let Some(call) = RunningCall::of(cx) {
             call.forwarded().describe(self.id.clone(), task);
+            period = (call.timeout() / 2).clamp(MIN_KEEP_ALIVE, MAX_KEEP_ALIVE);
         }
         let mut run = self.child_of(cx).run(input);
-        let mut timer = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+        let mut timer = interval_at(Instant::now() + period, period);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut messages = pin!((&mut run).timeout_repeating(timer));
         while let Some(message) = messages.next().await {

@@ -66,23 +66,25 @@ pub(super) async fn open(
     let mut late_results = restored.late_results;
     late_results.extend(rerun.results);
     run.emit_restored(late_results);
-    if let Some(id) = input_id.id.as_ref().filter(|_| input_id.was_sent) {
-        let exit = run.handle_repeated_input(id).await?;
-        let first_step = exit.map_or(FirstStep::Turns, FirstStep::End);
-        return Ok(Opened { run, first_step });
-    }
-
-    if !input.is_empty() {
-        run.store_input(input, input_id.id).await?;
-    }
+    let first_step = match input_id.id {
+        Some(id) if input_id.was_sent => {
+            let exit = run.handle_repeated_input(&id).await?;
+            exit.map_or(FirstStep::Turns, FirstStep::End)
+        }
+        id => {
+            if !input.is_empty() {
+                run.store_input(input, id).await?;
+            }
+            let decisions = request.decisions;
+            decisions.map_or(FirstStep::Turns, FirstStep::Decisions)
+        }
+    };
 
     // Requested only now: once a stop is requested, this future is dropped at its next wait.
-    if rerun.ends_run {
+    if rerun.ends_run && !matches!(first_step, FirstStep::End(_)) {
         run.cx.shared().request_stop(Stop::Interrupt);
     }
 
-    let decisions = request.decisions;
-    let first_step = decisions.map_or(FirstStep::Turns, FirstStep::Decisions);
     Ok(Opened { run, first_step })
 }
 
@@ -235,6 +237,7 @@ async fn prepare(
     cx.state(|state| state.system_prompt = assembled.prompt.clone());
     if !config.hooks.before_agent.is_empty() {
         let state = before_agent(config, cx).await?;
+        assembled.apply_changes(cx, &state.system_prompt);
         cx.set_state(state);
     }
     tools.set_hook_tools(cx.state(|state| std::mem::take(&mut state.tools)))?;
@@ -275,17 +278,7 @@ async fn before_agent(config: &Config, cx: &RunContext) -> Result<AgentState> {
         cx.warn(STALE_COMPACTION);
     }
 
-    set_sections(cx, &state);
     Ok(state)
-}
-
-/// Sets the sections of the system prompt in the state, which hooks may have changed.
-fn set_sections(cx: &RunContext, state: &AgentState) {
-    for section in state.system_prompt.sections() {
-        let id = section.id.clone();
-        let text = section.text.clone();
-        cx.system().set(id, text, section.stability);
-    }
 }
 
 impl ActiveRun {

@@ -138,16 +138,7 @@ impl ActiveRun {
             context,
         };
 
-        let permit = async {
-            match answer {
-                Answer::Edit(args) => {
-                    let call = call.clone().with_args(args.clone());
-                    check.permit_edited(call).await
-                }
-                _ => check.permit_approved(call.clone(), Verdict::Continue).await,
-            }
-        };
-
+        let permit = permit_decided(&check, pending, answer);
         let call = match self.cx.shared().unless_stopped(permit).await {
             None => return Ok(None),
             Some(Ok(call)) => call,
@@ -156,10 +147,6 @@ impl ActiveRun {
                 return Ok(Some(refusal.into_result(&call)));
             }
         };
-
-        if *answer == Answer::AllowForSession {
-            check.grant(&call, &pending.question).await;
-        }
 
         context.approve(pending.question.clone());
 
@@ -216,6 +203,24 @@ impl ActiveRun {
             }
         });
     }
+}
+
+/// Checks an approved call. Grants calls like it for the session, if the answer allows them.
+async fn permit_decided(
+    check: &PermissionCheck<'_>,
+    pending: &PendingCall,
+    answer: &Answer,
+) -> Result<ToolCall, Refusal> {
+    let call = pending.call.clone();
+    if let Answer::Edit(args) = answer {
+        return check.permit_edited(call.with_args(args.clone())).await;
+    }
+
+    let call = check.permit_approved(call, Verdict::Continue).await?;
+    if *answer == Answer::AllowForSession {
+        check.grant(&call, &pending.question).await;
+    }
+    Ok(call)
 }
 
 /// The pending calls that were decided. Their results are inserted into the history together,
@@ -282,7 +287,7 @@ impl DecidedCalls {
                 .checked_sub(1)
                 .and_then(|last| history.get(last).cloned());
             state.pending.retain(|call| !self.ids.contains(&call.id));
-            insert_results(&mut state.messages, self.results.clone());
+            insert_results(state, self.results.clone());
             let is_last = |message: &Arc<Message>| {
                 last.as_ref().is_some_and(|last| Arc::ptr_eq(last, message))
             };

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::mem::discriminant;
 
-use crate::message::{ToolCall, ToolResult};
+use crate::message::{Content, Media, MediaSource, Part, ToolCall, ToolResult};
 use crate::util::hash::SeededState;
 
 /// The number of equal calls with equal results at which the model is warned.
@@ -93,8 +94,33 @@ fn outcome_hash((call, result): &(ToolCall, ToolResult)) -> u64 {
         None => call.args.to_string().hash(&mut hasher),
     }
     result.is_error.hash(&mut hasher);
-    result.content.text().hash(&mut hasher);
+    hash_content(&result.content, &mut hasher);
     hasher.finish()
+}
+
+/// Hashes the parts of a result in order. Citations are not hashed: they belong to a text.
+fn hash_content(content: &Content, hasher: &mut impl Hasher) {
+    for part in content.parts() {
+        discriminant(part).hash(hasher);
+        match part {
+            Part::Text(text) => text.hash(hasher),
+            Part::Image(media) | Part::Document(media) | Part::Audio(media) => {
+                hash_media(media, hasher);
+            }
+            Part::Thinking(block) | Part::Opaque(block) => block.raw.get().hash(hasher),
+            Part::ToolCall(_) | Part::Annotations(_) => {}
+        }
+    }
+}
+
+fn hash_media(media: &Media, hasher: &mut impl Hasher) {
+    media.media_type.hash(hasher);
+    media.name.hash(hasher);
+    discriminant(&media.source).hash(hasher);
+    match &media.source {
+        MediaSource::Base64(text) | MediaSource::Url(text) => text.hash(hasher),
+        MediaSource::File { provider, id } => (provider, id).hash(hasher),
+    }
 }
 
 #[cfg(test)]
@@ -169,6 +195,25 @@ mod tests {
             let checks = [("format", ""), ("check", "1 error")];
             assert_eq!(turn(&mut repeats, &checks), [Repeated::No; 2]);
         }
+    }
+
+    #[test]
+    fn results_with_different_media_differ() {
+        let shoot = |repeats: &mut RepeatDetector, image: u8| {
+            let call = ToolCall::new("1", "screenshot", json!({}));
+            let media = Media::bytes("image/png", &[image]);
+            let content = Content::from([Part::text("Taken."), Part::Image(media)]);
+            let result = ToolResult::ok(&call, content);
+            repeats.record(&[(call, result)])
+        };
+
+        let mut repeats = RepeatDetector::default();
+        for image in 0..20 {
+            assert_eq!(shoot(&mut repeats, image), [Repeated::No]);
+        }
+        let verdicts: Vec<_> = (0..4).flat_map(|_| shoot(&mut repeats, 19)).collect();
+        use Repeated::*;
+        assert_eq!(verdicts, [No, Warn, No, Stop], "the same image");
     }
 
     #[test]

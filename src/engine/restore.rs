@@ -123,7 +123,9 @@ fn restore_now(
     let missing_results = add_missing_results(&mut state, &stored.started, &stored.ended);
     let mut requests = RequestBuilder::default();
     let repairs = requests.repair_history_of(&mut state);
-    state.retain_positions(&loaded_messages);
+    let len = state.messages.len();
+    state.inputs.clear_positions_after(len, len);
+    state.retain_infos(&loaded_messages);
     let must_save = !stored.input_ids.is_empty()
         || closed_questions.must_save
         || missing_results.must_save
@@ -194,7 +196,7 @@ fn close_questions(
             result
         })
         .collect();
-    insert_results(&mut state.messages, results.clone());
+    insert_results(state, results.clone());
     ClosedQuestions { must_save, results }
 }
 
@@ -242,7 +244,7 @@ fn add_missing_results(
         output.interrupted_calls.push(call);
     }
 
-    insert_results(&mut state.messages, results);
+    insert_results(state, results);
     output
 }
 
@@ -307,12 +309,13 @@ fn last_input(messages: &Messages) -> Range<usize> {
 }
 
 /// Inserts every result at the position of its call's results: after the call, in the order of the
-/// calls. Results of unknown calls are dropped.
-pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
+/// calls. Results of unknown calls are dropped. The inputs after a result move with their messages.
+pub(super) fn insert_results(state: &mut AgentState, results: Vec<ToolResult>) {
     if results.is_empty() {
         return;
     }
 
+    let messages = &state.messages;
     let mut places = HashMap::new();
     for (call_index, message) in messages.iter().enumerate() {
         let calls = message.tool_calls().enumerate();
@@ -325,8 +328,11 @@ pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) 
         .filter_map(|result| Some((place(&result)?, result)))
         .collect();
     placed_results.sort_by_key(|(place, _)| *place);
+    let result_count = placed_results.len();
     let mut results = placed_results.into_iter().peekable();
-    let mut output = Vec::with_capacity(messages.len() + results.len());
+    let mut output = Vec::with_capacity(messages.len() + result_count);
+    // The position of the message that follows each result.
+    let mut insertions = Vec::with_capacity(result_count);
 
     // Merges two sorted lists: the messages, and the results by the place of their call.
     // `call_index` is the response whose results follow.
@@ -344,6 +350,7 @@ pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) 
             results.next_if(|(place, _)| Some(place.0) == call_index && is_before(*place))
         {
             output.push(Arc::new(Message::Tool(result)));
+            insertions.push(position);
         }
 
         if message.role() != Role::Tool {
@@ -353,8 +360,10 @@ pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) 
         output.push(message.clone());
     }
 
+    insertions.resize(result_count, messages.len());
     output.extend(results.map(|(_, result)| Arc::new(Message::Tool(result))));
-    *messages = output.into_iter().collect();
+    state.messages = output.into_iter().collect();
+    state.inputs.move_after(&insertions);
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -21,6 +22,7 @@ use crate::util::{Values, secret};
 
 use super::config::Config;
 use super::forwarded_runs::ForwardedRuns;
+use super::tool_execution::CallLimits;
 
 /// A tool call in progress: the host of its [`ToolContext`], from which child runs get their
 /// [`Parent`].
@@ -30,7 +32,7 @@ pub(crate) struct RunningCall {
     tool: Arc<dyn Tool>,
     call: Arc<ToolCall>,
     clock: Arc<CallClock>,
-    max_result_bytes: usize,
+    limits: CallLimits,
     forwarded: ForwardedRuns,
     /// The question that was answered with yes while the call waited.
     approved_question: Mutex<Option<String>>,
@@ -43,7 +45,7 @@ impl RunningCall {
         tool: Arc<dyn Tool>,
         call: Arc<ToolCall>,
         clock: Arc<CallClock>,
-        max_result_bytes: usize,
+        limits: CallLimits,
     ) -> Self {
         Self {
             config,
@@ -51,7 +53,7 @@ impl RunningCall {
             tool,
             call,
             clock,
-            max_result_bytes,
+            limits,
             forwarded: ForwardedRuns::default(),
             approved_question: Mutex::default(),
         }
@@ -94,6 +96,11 @@ impl RunningCall {
             let index = state.messages.as_slice().iter().rposition(has_call)?;
             state.message_info(index).map(|info| info.uuid.to_string())
         })
+    }
+
+    /// Returns the time that the call may run without progress.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.limits.timeout
     }
 
     /// Returns the child runs whose messages the call passes on.
@@ -227,7 +234,7 @@ impl ToolHost for RunningCall {
     }
 
     fn max_result_bytes(&self) -> usize {
-        self.max_result_bytes
+        self.limits.max_result_bytes
     }
 
     fn load_permit(&self) -> BoxFuture<'_, LoadPermit> {

@@ -32,6 +32,14 @@ impl<'c> AssembledPrompt<'c> {
         Ok(Self { prompt, tools })
     }
 
+    /// Makes `prompt` the prompt of the run: this prompt with the changes that hooks have made in
+    /// the state. Sections that were changed only through the context since then stay as they are.
+    pub(super) fn apply_changes(&self, cx: &RunContext, prompt: &SystemPrompt) {
+        let mut system = prompt.clone();
+        replace_sections(&mut system, &self.prompt, &cx.system().prompt());
+        cx.set_system(system);
+    }
+
     /// Assembles the prompt again if the tools of the run have changed since it was assembled.
     /// Sections that hooks have changed since then stay as they are.
     pub(super) async fn update(self, config: &Config, cx: &RunContext) -> Result<()> {

@@ -173,9 +173,8 @@ impl Execution<'_> {
         let config = self.config.clone();
         let run = self.cx.clone();
         let tool = self.tool.clone();
-        let max_bytes = self.limits.max_result_bytes;
         let clock = self.clock.clone();
-        let host = RunningCall::new(config, run, tool, shared_call.clone(), clock, max_bytes)
+        let host = RunningCall::new(config, run, tool, shared_call.clone(), clock, self.limits)
             .with_approved_question(self.context.approved_question());
         let host = Arc::new(host);
         let _end = host.end_guard();

@@ -311,12 +311,15 @@ impl PermissionCheck<'_> {
         let request = self.request(call);
         let grants = self.cx.granted_questions();
         grants.add(&request.session_id, call, question);
-        if let Err(error) = self.cx.gates().grant(&request).await {
-            self.cx.warn(format!(
-                "the grant for this session was not stored, so the next such call asks again: \
-                 {error}"
-            ));
-        }
+        let gates = self.cx.gates();
+        let failure = match panic::catch_async(gates.grant(&request)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(text) => format!("the gate panicked: {text}"),
+        };
+        self.cx.warn(format!(
+            "the grant for this session was not stored, so the next such call asks again: {failure}"
+        ));
     }
 
     fn is_granted(&self, call: &ToolCall, question: &str) -> bool {

@@ -145,9 +145,14 @@ impl Core {
                 let run = self.served.resume(turn, &state, decision);
                 // The run loads the state itself.
                 drop(state);
-                let output = self.drive(run, turn, options).await?;
+                let mut output = self.drive(run, turn, options).await?;
                 let is_handed_over = output.end == ExitReason::HookStopped
                     && matches!(self.served, Served::Group(_));
+                if is_handed_over && !output.pending().is_empty() {
+                    // The run of the next agent would close the other questions.
+                    output.end = ExitReason::AwaitingApproval;
+                    return Ok(Some(output));
+                }
                 if !is_handed_over {
                     return Ok(Some(output));
                 }

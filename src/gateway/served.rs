@@ -90,14 +90,22 @@ impl Served {
         }
     }
 
-    /// Continues a session with the answer to a question that waited.
+    /// Continues a session with the answer to a question that waited. The run is one of the agent
+    /// that asked, which may have handed the conversation over by the same response.
     pub(super) fn resume(
         &self,
         turn: &Arc<ChatTurn>,
         state: &AgentState,
         decision: Decision,
     ) -> ServedRun {
-        let session = session(self.active_agent(state), turn, &turn.session_key);
+        let mut calls = state.pending.iter();
+        let call = calls.find(|call| call.id == decision.id);
+        let agent = match (self, call.and_then(|call| call.agent.as_deref())) {
+            (Self::Group(group), Some(name)) => group.agent(name),
+            _ => None,
+        };
+        let agent = agent.unwrap_or_else(|| self.active_agent(state));
+        let session = session(agent, turn, &turn.session_key);
         ServedRun::Agent(Box::new(session.resume(decision)))
     }
 }

@@ -97,7 +97,9 @@ pub struct AgentState {
     #[serde(default, skip_serializing_if = "Infos::is_empty")]
     pub(crate) infos: Infos,
 
-    /// The system prompt of this run.
+    /// The system prompt of this run. The model receives the sections that the `before_agent` hooks
+    /// leave here. A section that they do not change here is sent as
+    /// [`RunContext::system`](crate::RunContext::system) has it.
     #[serde(skip)]
     pub system_prompt: SystemPrompt,
     /// The values of this run, from the caller and from hooks and tools.
@@ -202,6 +204,11 @@ impl AgentState {
         let shared_len = self.messages.shared_prefix(old_messages);
         self.inputs
             .clear_positions_after(shared_len, self.messages.len());
+        self.retain_infos(old_messages);
+    }
+
+    /// Keeps the metadata of the responses that are at the same position in `old_messages`.
+    pub(crate) fn retain_infos(&mut self, old_messages: &Messages) {
         let now = self.messages.as_slice();
         let old_messages = old_messages.as_slice();
         self.infos

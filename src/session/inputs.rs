@@ -318,6 +318,31 @@ impl Inputs {
         }
     }
 
+    /// Moves the inputs after messages that were inserted into the history. `insertions` has, for
+    /// each of these messages, the earlier position of the message that follows it, in order.
+    pub(crate) fn move_after(&mut self, insertions: &[usize]) {
+        let Some(first) = insertions.first() else {
+            return;
+        };
+        let is_moved = |input: &Input| input.until > *first || input.answer >= Some(*first);
+        if !self.0.iter().any(is_moved) {
+            return;
+        }
+
+        // Stored positions may be any numbers.
+        let new_position = |position: usize| {
+            let count = insertions.partition_point(|at| *at <= position);
+            position.saturating_add(count)
+        };
+        for input in Arc::make_mut(&mut self.0) {
+            input.from = input.from.map(new_position);
+            input.answer = input.answer.map(new_position);
+            if let Some(last) = input.until.checked_sub(1) {
+                input.until = new_position(last).saturating_add(1);
+            }
+        }
+    }
+
     /// Adapts the inputs to a history that was cut to its first `len` messages. An input whose
     /// response was removed is open again.
     pub(crate) fn reopen_from(&mut self, len: usize) {
@@ -442,6 +467,21 @@ mod tests {
         };
         let text = serde_json::to_string(&StoredSession::new(state)).unwrap();
         check(&serde_json::from_str(&text).unwrap(), "4999");
+    }
+
+    #[test]
+    fn inputs_move_with_their_messages() {
+        let mut inputs = Inputs::default();
+        for (id, messages) in [("a", 0..1), ("b", 2..4), ("c", 5..6)] {
+            inputs.begin(id.into(), messages);
+        }
+        inputs.move_after(&[2, 2, 5]);
+        let positions: Vec<_> = inputs
+            .0
+            .iter()
+            .map(|input| (input.from, input.until))
+            .collect();
+        assert_eq!(positions, [(Some(0), 1), (Some(4), 6), (Some(8), 9)]);
     }
 
     #[test]

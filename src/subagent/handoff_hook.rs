@@ -116,8 +116,6 @@ impl Handoff {
             return Err(text.into());
         }
 
-        let owner = NewOwner(target.clone());
-        cx.with_state(|view| view.values.insert(owner));
         let details = json!({"handoff": {"from": &*self.own_name, "to": &**target}});
         Ok(ToolOutput::new(format!("Handed over to {target:?}.")).with_details(details))
     }
@@ -152,7 +150,9 @@ impl Hook for HandoffHook {
         _call: &ToolCall,
         result: ToolResult,
     ) -> Result<ToolResult> {
+        // Only now, because an earlier hook may have made an error of the result.
         if let Some(target) = target_of(&result) {
+            cx.set_value(NewOwner(target.into()));
             cx.stop(format!("the conversation was handed over to {target:?}"));
         }
         Ok(result)

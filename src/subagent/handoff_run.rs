@@ -32,6 +32,12 @@ use super::handoff_hook::{HandoffCount, new_owner_of};
 /// [`max_duration`](crate::AgentBuilder::max_duration) of the first agent, the stream ends with a
 /// `result` and has no `system/init`.
 ///
+/// If the response with a handoff has other calls that are pending, the run ends with
+/// [`AwaitingApproval`](ExitReason::AwaitingApproval) instead of passing to the next agent. They
+/// are decided with [`Session::resume`] of the agent that made them
+/// ([`PendingCall::agent`](crate::session::PendingCall::agent)). The next input goes to the agent
+/// of the handoff.
+///
 /// Like a [`Run`], it is lazy. Dropping it cancels the run in progress; a handoff that was stored
 /// stays.
 #[must_use = "a run does nothing unless it is polled or awaited"]
@@ -194,21 +200,29 @@ impl HandoffRun {
     }
 
     /// Ends a run. Begins the run of the next agent, or returns the last message, if there is one.
-    fn end(&mut self, output: Result<RunOutput>) -> Option<SdkMessage> {
+    fn end(&mut self, mut output: Result<RunOutput>) -> Option<SdkMessage> {
         let mut result = self.result.take();
         if let Some((result, earlier)) = result.as_mut().zip(self.earlier.take()) {
             add(result, *earlier);
         }
 
-        if let Ok(output) = &output
+        if let Ok(output) = &mut output
             && output.end == ExitReason::HookStopped
             && let Some(name) = new_owner_of(&output.state)
             && let Some(agent) = self.group.agent(&name).cloned()
         {
-            self.earlier = result;
-            self.handoff_count += 1;
-            self.begin(&agent);
-            return None;
+            if output.state.pending.is_empty() {
+                self.earlier = result;
+                self.handoff_count += 1;
+                self.begin(&agent);
+                return None;
+            }
+
+            // The run of the next agent would close the questions of this response.
+            output.end = ExitReason::AwaitingApproval;
+            if let Some(result) = &mut result {
+                result.terminal_reason = Some(output.end.terminal_reason().into());
+            }
         }
 
         let sum = result.as_deref();

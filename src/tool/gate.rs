@@ -205,7 +205,11 @@ pub trait PermissionGate: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// An error becomes a warning, and the call still runs.
+    /// An error or a panic becomes a warning, and the call still runs.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future is dropped when the run is dropped or stopped; the call then does not run.
     async fn grant(&self, _request: &GateRequest) -> Result<()> {
         Ok(())
     }

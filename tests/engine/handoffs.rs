@@ -1,5 +1,6 @@
 //! Agents that hand the conversation over to each other.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agentcore::model::{ModelProfile, Prices};
@@ -7,15 +8,16 @@ use agentcore::permission::PermissionRules;
 use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::subagent::{Handoffs, HandoffsBuilder, SubagentDefinition, SubagentRegistry};
 use agentcore::testing::ScriptedModel;
+use agentcore::tool::GateRequest;
 use agentcore::{
-    Answer, Error, ErrorKind, ExitReason, Messages, Result, SdkMessage, SessionStore, ThreadStore,
-    Usage, async_trait, hook, tools,
+    Answer, Decision, Error, ErrorKind, ExitReason, Messages, OnUnanswered, Result, SdkMessage,
+    SessionStore, ThreadStore, ToolDecision, Usage, async_trait, hook, tools,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::kit::{agent, kinds, result_texts, text_of};
+use crate::kit::{Gate, Log, agent, kinds, logged, result_texts, text_of};
 
 fn to(agent: &str) -> Value {
     json!({"agent": agent, "reason": "It is theirs"})
@@ -250,6 +252,34 @@ async fn first_of_two_handoffs_counts() {
 }
 
 #[tokio::test]
+async fn handoff_whose_result_a_hook_makes_an_error_can_be_repeated() {
+    let has_failed = AtomicBool::new(false);
+    let audit = hook::post_tool_use("audit", move |_cx, _call, result| {
+        let fails = !has_failed.swap(true, Ordering::Relaxed);
+        async move {
+            if fails {
+                Err("no connection".into())
+            } else {
+                Ok(result)
+            }
+        }
+    });
+    let triage = ScriptedModel::new()
+        .call("handoff", to("billing"))
+        .call("handoff", to("billing"));
+    let billing = agent(ScriptedModel::new().say("mine"));
+    let support = Handoffs::builder("triage", agent(triage).hook(audit))
+        .agent("billing", "Refunds", billing)
+        .build()
+        .unwrap();
+    let output = support.run("s", "Go").await.unwrap();
+    assert_eq!(output.text, "mine");
+    let texts = result_texts(&output.messages);
+    assert!(texts[0].contains("no connection"), "{texts:?}");
+    assert_eq!(texts[1], text_of("handoff"));
+}
+
+#[tokio::test]
 async fn run_that_a_hook_stops_hands_nothing_over_even_if_the_history_was_replaced() {
     let forget_and_stop = hook::before_agent("forget", |cx, mut state| async move {
         state.messages = Messages::new().human("They talked.");
@@ -336,6 +366,50 @@ async fn responder_answers_the_questions_of_all_agents() {
         }
     }
     assert_eq!(run.into_output().unwrap().text, "done");
+}
+
+#[tokio::test]
+async fn handoff_next_to_a_pending_call_waits_for_the_decision() {
+    let gate = Gate(|request: &GateRequest| match &*request.call.name {
+        "refund" => ToolDecision::ask("sure?"),
+        _ => ToolDecision::allow(),
+    });
+    let log = Log::default();
+    let triage = ScriptedModel::new()
+        .calls([("refund", json!({})), ("handoff", to("billing"))])
+        .say("It is refunded.");
+    let triage = agent(triage)
+        .tool(logged("refund", &log))
+        .permissions(gate)
+        .unanswered(OnUnanswered::Park);
+    let support = Handoffs::builder("triage", triage)
+        .agent(
+            "billing",
+            "Refunds",
+            agent(ScriptedModel::new().say("mine")),
+        )
+        .build()
+        .unwrap();
+    let mut run = support.run("s", "Twice!");
+    let mut messages = Vec::new();
+    while let Some(message) = run.next().await {
+        messages.push(message);
+    }
+    let Some(SdkMessage::Result(result)) = messages.last() else {
+        panic!("the last message is no result");
+    };
+    assert_eq!(result.terminal_reason.as_deref(), Some("tool_deferred"));
+    let output = run.into_output().unwrap();
+    assert_eq!(output.end, ExitReason::AwaitingApproval);
+    let [call] = output.pending() else {
+        panic!("{:?}", output.pending());
+    };
+
+    let asking = support.agent(call.agent.as_deref().unwrap()).unwrap();
+    let resumed = asking.session("s").resume(Decision::allow(call));
+    assert_eq!(resumed.await.unwrap().text, "It is refunded.");
+    assert_eq!(log.len(), 1);
+    assert_eq!(support.run("s", "And now?").await.unwrap().text, "mine");
 }
 
 #[tokio::test]

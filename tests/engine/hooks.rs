@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentcore::hook::{self, FnHook};
-use agentcore::model::Stability;
+use agentcore::model::{Stability, SystemPrompt};
 use agentcore::testing::ScriptedModel;
 use agentcore::{
     AgentState, Error, ErrorKind, ExitReason, Message, ModelResponse, StopDecision, Todo,
@@ -561,4 +561,35 @@ async fn hooks_add_stable_and_volatile_system_prompt_sections() {
         .human("Go");
     let output = agent.run(input).await.unwrap();
     assert_eq!(roles(&output.messages), "user assistant tool assistant");
+}
+
+#[tokio::test]
+async fn sections_of_the_prompt_that_before_agent_removes_or_changes_stay_so() {
+    let mut prompt = SystemPrompt::new();
+    for id in ["identity", "rules", "style", "place"] {
+        prompt.set(id, format!("The {id}."), Stability::Stable);
+    }
+    let hooks = [
+        hook::before_agent("context", |cx, state| async move {
+            cx.system().set("style", "Be brief.", Stability::Stable);
+            cx.system().remove("place");
+            Ok(state)
+        }),
+        hook::before_agent("state", |_cx, mut state| async move {
+            let prompt = &mut state.system_prompt;
+            prompt.remove("identity");
+            prompt.set("rules", "Be kind.", Stability::Stable);
+            Ok(state)
+        }),
+    ];
+
+    let model = ScriptedModel::new().say("done");
+    let agent = agent(model.clone())
+        .system_prompt(prompt)
+        .hooks(hooks)
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    let system = model.requests()[0].system.to_string();
+    assert_eq!(system, "Be kind.\n\nBe brief.");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentcore::session::{PendingCall, Record};
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
-use agentcore::tool::GateRequest;
+use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
     AgentBuilder, AgentState, Decision, Error, ErrorKind, ExitReason, Message, OnUnanswered,
     PermissionMode, Result, StopReason, ThreadStore, ToolCall, ToolDecision, async_trait, hook,
@@ -339,6 +339,59 @@ async fn approval_for_the_session_covers_a_later_equal_call() {
     let decision = Decision::allow_for_session(&calls[0]);
     let output = second.session("s").resume(decision).await.unwrap();
     assert_eq!((output.end, log.len()), (ExitReason::EndTurn, 2));
+}
+
+/// Asks about each call. Its grants panic or never end.
+struct FaultyGrants {
+    panics: bool,
+}
+
+#[async_trait]
+impl PermissionGate for FaultyGrants {
+    async fn check(&self, _request: &GateRequest) -> Result<ToolDecision> {
+        Ok(ToolDecision::ask("sure?"))
+    }
+
+    async fn grant(&self, _request: &GateRequest) -> Result<()> {
+        assert!(!self.panics, "no room");
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn grant_that_does_not_end_is_stopped_and_keeps_the_call_pending() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let agent = parking(ScriptedModel::new(), &store, &log)
+        .permissions(FaultyGrants { panics: false })
+        .max_duration(Duration::from_secs(60))
+        .build()
+        .unwrap();
+    let decision = Decision::allow_for_session(&calls[0]);
+    let resumed = agent.session("s").resume(decision).finish();
+    let output = tokio::time::timeout(Duration::from_secs(600), resumed).await;
+    let output = output.expect("the run ends").unwrap();
+    assert_eq!((output.end, log.len()), (ExitReason::MaxDuration, 0));
+    assert_eq!(output.pending(), &calls[..]);
+}
+
+#[tokio::test]
+async fn panic_of_a_grant_is_a_warning_and_the_call_runs() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let agent = parking(ScriptedModel::new(), &store, &log)
+        .permissions(FaultyGrants { panics: true })
+        .build()
+        .unwrap();
+    let decision = Decision::allow_for_session(&calls[0]);
+    let (messages, output) = watch(agent.session("s").resume(decision)).await;
+    assert_eq!(log.len(), 1);
+    assert_eq!(output.unwrap().pending(), &calls[1..]);
+    let warnings = warnings(&messages);
+    assert!(
+        warnings[0].contains("the gate panicked: no room"),
+        "{warnings:?}"
+    );
 }
 
 #[tokio::test]

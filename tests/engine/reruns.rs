@@ -342,3 +342,37 @@ async fn stop_of_a_gate_about_changed_arguments_keeps_the_result_of_an_interrupt
     assert_eq!(log.len(), 1);
     model.assert_finished();
 }
+
+#[tokio::test]
+async fn stop_of_a_gate_about_an_interrupted_call_ends_the_run_of_a_repeated_input() {
+    let (log, store) = (Log::default(), ThreadStore::new());
+    let model = ScriptedModel::new().call("again", json!({})).say("done");
+    let send = |stops: bool| {
+        let gate = Gate(move |_: &GateRequest| {
+            if stops {
+                ToolDecision::stop("hands off")
+            } else {
+                ToolDecision::allow()
+            }
+        });
+
+        let agent = agent(StrictModel::new(model.clone()))
+            .tool(halting("again", &log).idempotent())
+            .permissions(gate)
+            .store(store.clone())
+            .build()
+            .unwrap();
+        agent.session("s").input_id("x").run("Go")
+    };
+
+    begin(send(false), &log, 1).await;
+    let output = send(true).await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    let texts = result_texts(&output.messages);
+    assert!(texts[0].contains("may have run"), "{texts:?}");
+
+    let output = send(false).await.unwrap();
+    assert_eq!(output.end, ExitReason::EndTurn);
+    assert_eq!(log.len(), 1);
+    model.assert_finished();
+}

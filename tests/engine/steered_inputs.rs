@@ -73,17 +73,22 @@ async fn input_of_the_run_itself_is_not_steered_again() {
     assert_eq!(roles(&output.messages), "user assistant");
 }
 
-#[tokio::test]
-async fn steered_input_after_the_last_turn_waits_for_the_next_run() {
+/// An agent whose model makes a call that waits for approval.
+fn parking() -> Agent {
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "1"}))
         .say("faster");
-    let agent = agent(StrictModel::new(model))
+    agent(StrictModel::new(model))
         .tool(echo())
         .permissions(asking())
         .unanswered(agentcore::OnUnanswered::Park)
         .build()
-        .unwrap();
+        .unwrap()
+}
+
+#[tokio::test]
+async fn steered_input_after_the_last_turn_waits_for_the_next_run() {
+    let agent = parking();
     let output = run_and_steer(agent.session("s"), "m1", 1).await;
     assert_eq!(output.end, ExitReason::AwaitingApproval);
     assert_eq!(roles(&stored(&agent, "s").await), "user assistant user");
@@ -93,4 +98,39 @@ async fn steered_input_after_the_last_turn_waits_for_the_next_run() {
     assert_eq!(output.unwrap().text, "faster");
     let again = agent.session("s").input_id("m1").run("Faster").await;
     assert_eq!(again.unwrap().turns, 0);
+}
+
+#[tokio::test]
+async fn steered_inputs_move_with_their_messages_when_a_pending_call_gets_its_result() {
+    for is_approved in [true, false] {
+        let agent = parking();
+        let mut run = agent.session("s").run("Go");
+        let handle = run.handle();
+        while let Some(message) = run.next().await {
+            if matches!(message, SdkMessage::Assistant(_)) {
+                assert!(handle.steer_input("m6", "Faster"));
+                assert!(handle.steer_input("m7", "Shorter"));
+            }
+        }
+        let output = run.into_output().unwrap();
+        let history = stored(&agent, "s").await;
+        assert_eq!(roles(&history), "user assistant user user");
+
+        let session = agent.session("s");
+        let run = if is_approved {
+            session.resume(agentcore::Decision::allow(&output.pending()[0]))
+        } else {
+            session.run("Never mind")
+        };
+        let state = serde_json::to_value(run.await.unwrap().state).unwrap();
+        let starts: Vec<_> = state["inputs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|input| (input["id"].clone(), input["from"].clone()))
+            .collect();
+        let expected = [("m6", 3), ("m7", 4)].map(|(id, start)| (json!(id), json!(start)));
+        assert_eq!(starts, expected, "approved: {is_approved}");
+        assert_eq!(state["messages"][3]["content"], "Faster");
+    }
 }

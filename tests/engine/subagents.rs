@@ -364,6 +364,17 @@ async fn subagent_is_limited_by_its_own_duration_and_not_by_the_tool_timeout() {
     assert!(text.contains("Its last text:\nhalf"), "{text}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn silent_subagent_outlives_a_short_tool_timeout() {
+    for timeout in [Duration::from_millis(100), Duration::from_secs(5)] {
+        let slow = ScriptedModel::new().step(Step::text("late").delayed(Duration::from_secs(20)));
+        let agent = lead([call()], task(scout()).model(slow)).tool_timeout(timeout);
+        let output = agent.build().unwrap().run("Go").await.unwrap();
+        let text = &result_texts(&output.messages)[0];
+        assert!(text.ends_with("\n\nlate"), "{timeout:?}: {text}");
+    }
+}
+
 #[tokio::test]
 async fn rules_about_agents_and_denials_of_the_calling_run_hold() {
     let log = Log::default();

@@ -6,7 +6,7 @@ use agentcore::gateway::{Gateway, InProcessBus};
 use agentcore::subagent::Handoffs;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateRequest, PermissionGate};
-use agentcore::{AgentBuilder, Result, ThreadStore, ToolDecision, async_trait};
+use agentcore::{AgentBuilder, FuncTool, Result, ThreadStore, ToolDecision, async_trait};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -109,6 +109,45 @@ async fn late_permission_hands_the_conversation_over_and_the_other_agent_replies
         let reply = read(&bus).await;
         assert_eq!((&*reply.id, &*reply.content), ("m2:reply", "I refund it."));
         read_none(&bus).await;
+    })
+    .await;
+    triage.verify().unwrap();
+    billing.verify().unwrap();
+}
+
+struct AskForRefunds;
+
+#[async_trait]
+impl PermissionGate for AskForRefunds {
+    async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
+        Ok(match &*request.call.name {
+            "refund" => ToolDecision::ask("May refund run?"),
+            _ => ToolDecision::allow(),
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_permission_next_to_a_handoff_is_used_by_the_agent_that_asked() {
+    let calls = [("refund", json!({})), ("handoff", to_billing())];
+    let triage = ScriptedModel::new().calls(calls).say("It is refunded.");
+    let billing = ScriptedModel::new().say("Tomorrow.");
+    let (first, second) = scripted(&triage, &billing);
+    let any_object = json!({"type": "object"});
+    let refund = FuncTool::new("refund", "Refunds", any_object, |_cx, _args| async {
+        "refunded"
+    });
+    let first = first.tool(refund).permissions(AskForRefunds);
+    let (gateway, bus) = gateway_of_group(first, second, &ThreadStore::new());
+    run_with(&gateway, async {
+        write(&bus, "m1", "Twice!").await;
+        assert!(read_text(&bus).await.starts_with("May refund run?"));
+        sleep(Duration::from_secs(301)).await;
+        read_none(&bus).await;
+        write(&bus, "m2", "yes").await;
+        assert_eq!(read_text(&bus).await, "It is refunded.");
+        write(&bus, "m3", "When?").await;
+        assert_eq!(read_text(&bus).await, "Tomorrow.");
     })
     .await;
     triage.verify().unwrap();
