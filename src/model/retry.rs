@@ -43,7 +43,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Creates a policy without retries.
+    /// Creates a policy without retries. The providers of this crate still send a request once more
+    /// if its connection to a server that has replied before broke without a reply.
     pub fn never() -> Self {
         Self {
             max_retries: 0,

@@ -290,6 +290,26 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
         Ok(List::default())
     }
 
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(List::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(List::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(List::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(List::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(List::default())
+    }
+
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         let mut out = Vec::new();
         while let Some(item) = items.next_element::<Option<T>>()? {
@@ -310,7 +330,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
-/// A list that nearly always has one item, which is stored inline: every chunk of a stream has one.
+/// A [`List`] that nearly always has one item, which is stored inline: every chunk of a stream has
+/// one.
 #[derive(Debug)]
 pub(super) struct Few<T> {
     first: Option<T>,
@@ -356,6 +377,26 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FewVisitor<T> {
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Few::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Few::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Few::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Few::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Few::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
         Ok(Few::default())
     }
 
@@ -434,6 +475,10 @@ mod tests {
 
         assert_eq!(list("null"), Some(vec![]));
         assert_eq!(list("[null,[1]]"), Some(vec![vec![1]]));
+        for json in ["false", "7", "-7", "0.5", r#""""#, r#""\u00e9""#] {
+            assert_eq!(list(json), Some(vec![]), "{json}");
+        }
+
         let few = |json: &str| {
             serde_json::from_str::<Few<u8>>(json).map(|few| few.into_iter().collect::<Vec<_>>())
         };
@@ -443,6 +488,11 @@ mod tests {
             ("[]", vec![]),
             ("[1]", vec![1]),
             ("[null,1,null,2]", vec![1, 2]),
+            ("true", vec![]),
+            ("7", vec![]),
+            ("-7", vec![]),
+            ("0.5", vec![]),
+            (r#""""#, vec![]),
         ] {
             assert_eq!(few(json).ok(), Some(expected), "{json}");
         }

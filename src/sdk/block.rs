@@ -228,14 +228,14 @@ pub(super) enum Parsed {
 }
 
 /// Reads a block of a message; one of a kind or shape that is not known stays as it is.
-pub(super) fn parse(raw: &RawValue) -> serde_json::Result<Parsed> {
+pub(super) fn parse(raw: &RawValue) -> Parsed {
     let Ok(wire) = read::<Wire>(raw.get()) else {
-        return Ok(Parsed::Part(opaque(raw)));
+        return Parsed::Part(opaque(raw));
     };
 
     let part = match (&*wire.kind, wire.text, wire.source.as_ref().and_then(media)) {
         ("text", Some(text), _) => match wire.citations.as_deref().and_then(annotations) {
-            Some(annotations) => return Ok(Parsed::Cited(text, annotations)),
+            Some(annotations) => return Parsed::Cited(text, annotations),
             None => Part::Text(text),
         },
         ("image", _, Some(media)) => Part::Image(media),
@@ -249,18 +249,19 @@ pub(super) fn parse(raw: &RawValue) -> serde_json::Result<Parsed> {
             wire.input.as_deref().map_or("", RawValue::get),
         )),
         ("tool_result", ..) => {
-            let content = wire
-                .content
-                .map_or(Ok(Content::new()), |raw| content(&raw))?;
+            let content = wire.content.map_or(Ok(Content::new()), |raw| content(&raw));
+            let Ok(content) = content else {
+                return Parsed::Part(opaque(raw));
+            };
             let mut result = ToolResult::new(wire.tool_use_id.unwrap_or_default(), "", content);
             result.is_error = wire.is_error.unwrap_or_default();
-            return Ok(Parsed::Result(Box::new(result)));
+            return Parsed::Result(Box::new(result));
         }
         ("thinking" | "redacted_thinking", ..) => Part::Thinking(provider_block(raw)),
         _ => opaque(raw),
     };
 
-    Ok(Parsed::Part(part))
+    Parsed::Part(part)
 }
 
 /// Reads content: a string, or blocks. A result inside of content is not interpreted.
@@ -278,7 +279,7 @@ pub(super) fn content(raw: &RawValue) -> serde_json::Result<Content> {
             content.push(opaque(raw));
             continue;
         }
-        match parse(raw)? {
+        match parse(raw) {
             Parsed::Part(part) => content.push(part),
             Parsed::Cited(text, annotations) => {
                 content.push(text);

@@ -129,7 +129,7 @@ fn messages(raw: &RawValue) -> serde_json::Result<Vec<Arc<Message>>> {
     let blocks: Vec<&RawValue> = serde_json::from_str(raw.get())?;
     let mut messages: Vec<Message> = Vec::new();
     for raw in blocks {
-        match (block::parse(raw)?, messages.last_mut()) {
+        match (block::parse(raw), messages.last_mut()) {
             (Parsed::Result(result), _) => messages.push(Message::Tool(*result)),
             (Parsed::Part(part), Some(Message::User(user))) => user.content.push(part),
             (Parsed::Part(part), _) => messages.push(Message::human(Content::from(part))),

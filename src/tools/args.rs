@@ -32,6 +32,11 @@ impl Args {
         text_of(&self.values, names).filter(|text| !text.is_empty())
     }
 
+    /// Returns the folder or file that a search or a listing begins at; `None` for the root.
+    pub(super) fn folder(&self) -> Option<&str> {
+        folder_of(&self.values)
+    }
+
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         let value = self.values.get(name)?;
         let to_integer =
@@ -101,6 +106,13 @@ fn text_of<'a>(args: &'a Value, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| args.get(name)?.as_str())
 }
 
+/// Returns the first path of a call that is not empty. A call searches the folder that its access
+/// declares, so both are read with this function.
+fn folder_of(args: &Value) -> Option<&str> {
+    let mut paths = PATH.iter().filter_map(|name| args.get(name)?.as_str());
+    paths.find(|path| !path.is_empty())
+}
+
 /// Returns the body of a tool that works on a backend.
 pub(super) fn with_backend<F, Fut>(
     backend: impl Backend,
@@ -140,8 +152,32 @@ fn reads(args: &Value) -> Vec<Access> {
 
 /// Returns the access of a tool that starts at the root of the files if the call names no folder.
 fn searches(args: &Value) -> Vec<Access> {
-    let path = text_of(args, &PATH).filter(|path| !path.is_empty());
-    vec![Access::Read(path.unwrap_or(".").into())]
+    vec![Access::Read(folder_of(args).unwrap_or(".").into())]
+}
+
+/// Returns the accesses of a search for paths: its folder, and the folder that its pattern leads to
+/// instead. Without a folder, the search has access to all files, so that a pattern leads nowhere
+/// else.
+pub(super) fn searches_paths(args: &Value) -> Vec<Access> {
+    let mut accesses = searches(args);
+    if let (Some(folder), Some(pattern)) = (folder_of(args), text_of(args, &["pattern"])) {
+        let other_folder = folder_of_pattern(folder, pattern);
+        accesses.extend(other_folder.map(|path| Access::Read(path.into())));
+    }
+    accesses
+}
+
+/// Returns the folder that the literal start of a pattern leads to, if the pattern is absolute or
+/// has a part `..` there.
+fn folder_of_pattern(folder: &str, pattern: &str) -> Option<String> {
+    let pattern = pattern.trim_end_matches('/');
+    let literal = pattern.split(['*', '?', '[', '{', '\\']).next()?;
+    let (start, _) = literal.rsplit_once('/')?;
+    if pattern.starts_with('/') {
+        return Some(format!("/{}", start.trim_start_matches('/')));
+    }
+    let leaves_folder = start.split('/').any(|part| part == "..");
+    leaves_folder.then(|| format!("{folder}/{start}"))
 }
 
 pub(super) fn writes(args: &Value) -> Vec<Access> {

@@ -9,7 +9,7 @@ use crate::backend::{Backend, GlobQuery, GrepMode, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolError, ToolOutput};
 
-use super::args::{Args, PATH, edits, read_only, runs, with_backend, writes};
+use super::args::{Args, PATH, edits, read_only, runs, searches_paths, with_backend, writes};
 use super::background;
 use super::edit::{self, EditPolicy};
 use super::read::read_numbered;
@@ -233,12 +233,12 @@ pub fn glob(backend: impl Backend) -> FuncTool {
         and hidden ones are left out unless the pattern names them.";
     let parameters = schema::glob();
     let body = with_backend(backend, call_glob);
-    read_only(FuncTool::new("Glob", description, parameters, body))
+    read_only(FuncTool::new("Glob", description, parameters, body)).accesses(searches_paths)
 }
 
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let mut query = GlobQuery::new(args.text(&["pattern"])?).with_filter(args.readable(&*backend));
-    query.path = args.non_empty_text(&["path"]).map(str::to_owned);
+    query.path = args.folder().map(str::to_owned);
     find::glob(&*backend, query, &args).await
 }
 
@@ -278,7 +278,7 @@ pub fn grep(backend: impl Backend) -> FuncTool {
 async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let mut query = GrepQuery::new(args.text(&["pattern"])?).with_filter(args.readable(&*backend));
     let owned_text = |name| args.non_empty_text(&[name]).map(str::to_owned);
-    query.path = owned_text("path");
+    query.path = args.folder().map(str::to_owned);
     query.glob = owned_text("glob");
     query.file_type = owned_text("type");
     query.ignore_case = args.flag("-i").unwrap_or(false);

@@ -86,7 +86,7 @@ struct Listing {
 
 impl Listing {
     async fn read(backend: &dyn Backend, args: &Args) -> Result<Self, BoxError> {
-        let path = args.non_empty_text(&PATH).unwrap_or(".");
+        let path = args.folder().unwrap_or(".");
         let filter = args.readable(backend);
         let mut entries = backend.list(path).await?;
         let folder = path.to_owned();

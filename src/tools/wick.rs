@@ -11,7 +11,7 @@ use crate::backend::{Backend, CommandLimits, GlobQuery, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, ToolOutput};
 
-use super::args::{Args, PATH, edits, read_only, runs, with_backend, writes};
+use super::args::{Args, PATH, edits, read_only, runs, searches_paths, with_backend, writes};
 use super::edit::{self, EditPolicy};
 use super::read::read_raw;
 use super::run::{self, Stderr, Style};
@@ -107,7 +107,7 @@ pub fn glob(backend: impl Backend) -> FuncTool {
     let description = "Finds files by a pattern such as src/**/*.rs, or *.rs at any depth, and \
         returns their paths, sorted.";
     let body = with_backend(backend, call_glob);
-    read_only(FuncTool::new("glob", description, schema::glob(), body))
+    read_only(FuncTool::new("glob", description, schema::glob(), body)).accesses(searches_paths)
 }
 
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -115,7 +115,7 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
         .any_depth()
         .with_limit(MAX_FILES)
         .with_filter(args.readable(&*backend));
-    query.path = args.non_empty_text(&PATH).map(str::to_owned);
+    query.path = args.folder().map(str::to_owned);
     find::glob(&*backend, query, &args).await
 }
 
@@ -140,7 +140,7 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     let mut query = GrepQuery::new(args.text(&["pattern"])?)
         .with_limit(MAX_MATCHES)
         .with_filter(args.readable(&*backend));
-    query.path = args.non_empty_text(&PATH).map(str::to_owned);
+    query.path = args.folder().map(str::to_owned);
     find::grep(&*backend, query, true, &args).await
 }
 

@@ -1,7 +1,7 @@
 //! What a message has that this crate does not know, and what is no message.
 
-use agentcore::SdkMessage;
 use agentcore::sdk::{Envelope, SystemEvent, SystemKind};
+use agentcore::{Part, SdkMessage};
 use serde_json::{Value, json};
 
 use crate::sdk_golden::{ID, assistant, kind, round_trip, system, user};
@@ -74,6 +74,24 @@ fn unknown_fields_round_trip_at_every_depth() {
     json["isReplay"] = true.into();
     json["file_attachments"] = json!([{"a": 1}]);
     round_trip(&json);
+}
+
+#[test]
+fn result_with_unknown_content_is_an_opaque_block_of_its_message() {
+    for content in [json!({"rows": 3}), json!(7)] {
+        let json = user(json!([
+            {"type": "tool_result", "tool_use_id": "t", "content": content},
+            {"type": "text", "text": "Go on"},
+        ]));
+        let SdkMessage::User(event) = round_trip(&json) else {
+            panic!()
+        };
+        let [message] = &event.messages[..] else {
+            panic!("{:?}", event.messages)
+        };
+        assert!(matches!(message.content().parts()[0], Part::Opaque(_)));
+        assert_eq!(message.text(), "Go on");
+    }
 }
 
 #[test]

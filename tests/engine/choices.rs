@@ -86,6 +86,18 @@ async fn position_without_an_answer_fails_the_call() {
 }
 
 #[tokio::test]
+async fn invalid_answer_keeps_the_answers_to_other_questions() {
+    let questions = ["First?", "Second?", "Third?"].map(|name| question(name, false));
+    let result = result(&questions, |request| {
+        let index = if request.question == "Second?" { 7 } else { 0 };
+        pick("", &[index])
+    });
+    let expected = "Error: the answer to \"Second?\" is not valid: there is no answer at \
+        position 7\n\nFirst?\n> JSON\n\nThis question was not asked: Third?";
+    assert_eq!(result.await, [expected]);
+}
+
+#[tokio::test]
 async fn questions_of_a_call_are_asked_one_after_the_other() {
     let questions = [question("First?", false), question("Second?", false)];
     let result = result(&questions, |request| {

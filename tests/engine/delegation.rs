@@ -157,6 +157,21 @@ async fn task_that_is_named_twice_is_reported_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn wait_for_an_empty_list_is_a_wait_for_all_tasks() {
+    let scout =
+        ScriptedModel::new().step(Step::text("All quiet.").delayed(Duration::from_secs(10)));
+    let tools = tools::delegate(scouts()).model(scout);
+    let model = calling(vec![
+        ("start_async_task", task("Look")),
+        ("await_async_tasks", json!({"task_ids": []})),
+    ]);
+    let agent = agent(model).tools(tools.build().unwrap()).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let report = &result_texts(&output.messages)[1];
+    assert_eq!(report, "task_1 [done] scout: Look\n\nAll quiet.");
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancelled_task_has_no_result() {
     let scout = ScriptedModel::new().step(Step::text("half").then_hang());
     let tools = tools::delegate(scouts()).model(scout).build().unwrap();

@@ -454,6 +454,45 @@ async fn background_task_returns_at_once_and_its_output_can_be_awaited() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn second_background_run_of_a_subagent_names_the_id_to_resume() {
+    let model = agentcore::testing::FunctionModel::new(|request| {
+        let results: Vec<_> = request.messages.tool_messages().collect();
+        let last_word = |index: usize| {
+            let text = results[index].text();
+            text.rsplit(' ').next().unwrap().to_owned()
+        };
+        let background = call_with("run_in_background", json!(true));
+        let (name, args) = match results.len() {
+            0 => ("Task", background),
+            1 => ("TaskOutput", json!({"task_id": last_word(0)})),
+            2 => {
+                let mut args = background;
+                args["resume"] = json!(last_word(0));
+                ("Task", args)
+            }
+            3 => ("TaskOutput", json!({"task_id": last_word(2)})),
+            4 => ("Task", call_with("resume", json!(last_word(0)))),
+            _ => return vec![Ok(agentcore::ModelEvent::Text("done".into()))],
+        };
+        let call = agentcore::ToolCall::new(format!("call_{}", results.len()), name, args);
+        vec![Ok(agentcore::ModelEvent::ToolCall(call))]
+    });
+    let scout_model = ScriptedModel::new().say("one").say("two").say("three");
+    let tools = task(scout()).model(scout_model).build().unwrap();
+    let agent = agent(model).tools(tools).build().unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    let texts = result_texts(&output.messages);
+    let text = "Task started in background. Task ID: ";
+    let id = texts[0].strip_prefix(text).unwrap();
+    let second_text = format!("Agent ID: {id}\n\n{text}");
+    assert!(texts[2].starts_with(&second_text), "{}", texts[2]);
+    assert!(!texts[2].ends_with(id), "{}", texts[2]);
+    assert_eq!(texts[1], "one");
+    assert_eq!(texts[3], "two");
+    assert_eq!(texts[4], format!("Agent ID: {id}\n\nthree"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn background_definition_reports_to_the_model_when_it_ends() {
     let slow = ScriptedModel::new().step(Step::text("quiet").delayed(Duration::from_secs(40)));
     let tools = task(scout().in_background()).model(slow).build().unwrap();

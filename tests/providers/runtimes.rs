@@ -99,3 +99,31 @@ fn http_tool_works_in_several_runtimes() {
 
     assert_eq!(server.connections(), 2);
 }
+
+#[cfg(feature = "web")]
+#[test]
+fn search_service_works_in_several_runtimes() {
+    use agentcore::tools::web::{SearchProvider, Tavily};
+
+    let (_runtime, server) = server();
+    let tavily = Tavily::new("tvly-canary-0123456789")
+        .base_url(&server.url())
+        .unwrap()
+        .timeout(Duration::from_secs(60));
+    let (first, second) = (single(), single());
+    for runtime in [&first, &second, &first, &second] {
+        server.reply(Reply::json(200, r#"{"answer":"ok","results":[]}"#));
+        let results = runtime.block_on(async {
+            let results = tavily.search("x", 1).await;
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+
+            results
+        });
+
+        assert_eq!(results.unwrap().answer.as_deref(), Some("ok"));
+    }
+
+    assert_eq!(server.connections(), 2);
+}

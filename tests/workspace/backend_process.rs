@@ -455,6 +455,31 @@ async fn background_command_ends_when_stopped_or_with_its_backend() {
     }
 }
 
+#[tokio::test]
+async fn background_command_without_a_place_is_not_started() {
+    let workspace = Workspace::new();
+    let backend = &workspace.backend;
+    let mut ids = Vec::new();
+    for _ in 0..32 {
+        ids.push(backend.start(Command::new("sleep 300")).await.unwrap());
+    }
+
+    // The folder is an error of the start.
+    for folder in [".", "missing"] {
+        let command = Command::new("touch begun").with_cwd(folder);
+        let error = backend.start(command).await.unwrap_err();
+        assert!(error.text().contains("32 background commands"), "{error}");
+    }
+    assert!(!workspace.root.join("begun").exists());
+
+    // A start that fails leaves its place free.
+    backend.stop(&ids[0]).await.unwrap();
+    let command = Command::new("true").with_cwd("missing");
+    let error = backend.start(command).await.unwrap_err();
+    assert!(!error.text().contains("background"), "{error}");
+    backend.start(Command::new("true")).await.unwrap();
+}
+
 #[test]
 fn runtime_shutdown_kills_running_commands() {
     let workspace = Workspace::new();

@@ -211,6 +211,57 @@ async fn files_that_need_an_answer_are_left_out_until_allowed() {
 }
 
 #[tokio::test]
+async fn search_with_two_paths_shows_the_folder_that_was_asked_about() {
+    let asking = PermissionRules::new()
+        .workspace("/workspace")
+        .ask("Read(secrets/**)")
+        .unwrap();
+    for (file_path, free) in [
+        ("secrets/a.txt", "secrets/a.txt"),
+        ("", "secrets/a.txt\nsecrets/deep/b.txt"),
+    ] {
+        let args = json!({"pattern": "the key is [12]", "path": "secrets", "file_path": file_path});
+        let (text, _) = seen(&asking, "Grep", args).await;
+        assert_eq!(text, free, "{file_path:?}");
+    }
+
+    let args = json!({"pattern": "**/*.txt", "path": "secrets", "file_path": "secrets/deep"});
+    let (text, _) = seen(&asking, "Glob", args).await;
+    assert_eq!(text, "secrets/deep/b.txt");
+}
+
+#[test]
+fn pattern_that_leaves_its_folder_is_checked_as_the_folder_it_leads_to() {
+    let permissions = PermissionRules::new()
+        .workspace("/workspace")
+        .ask("Read(secrets/**)")
+        .unwrap();
+    for (path, pattern, decision) in [
+        ("src", "*.rs", Behavior::Allow),
+        ("src", "../src/*.rs", Behavior::Allow),
+        ("src", "*/../../secrets/*", Behavior::Allow),
+        ("src", "../secrets/*", Behavior::Ask),
+        ("src", "x/../../secrets/deep/b.txt", Behavior::Ask),
+        ("src", "/workspace/secrets/*", Behavior::Ask),
+        ("src", "/workspace/src/*", Behavior::Allow),
+        // The search has access to all files, and leaves out those that a rule asks about.
+        ("", "/workspace/secrets/*", Behavior::Allow),
+        ("", "secrets/*", Behavior::Allow),
+    ] {
+        let args = json!({"pattern": pattern, "path": path});
+        for (name, tools) in [
+            ("Glob", preset::coding(MemoryBackend::new())),
+            ("glob", preset::wick(MemoryBackend::new())),
+        ] {
+            let tool = tools.get(name).unwrap();
+            let call = ToolCall::new("c", name, args.clone());
+            let explanation = permissions.explain(&call, &*tool);
+            assert_eq!(explanation.decision, decision, "{name} {args}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn denied_files_are_left_out_in_every_mode() {
     for mode in [
         PermissionMode::BypassPermissions,

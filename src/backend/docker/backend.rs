@@ -377,8 +377,9 @@ impl Backend for DockerBackend {
 
     async fn start(&self, command: Command) -> Result<String> {
         let limit = command.timeout.or(self.inner.settings.limits.timeout);
+        let place = self.inner.jobs.reserve()?;
         let process = self.start_command(&command).await?;
-        self.inner.jobs.start(process, limit)
+        Ok(place.take(process, limit))
     }
 
     async fn poll(&self, id: &str) -> Result<BackgroundOutput> {

@@ -143,10 +143,13 @@ files() {
     tree)
         enter "$name"
         reply ok
-        find . -type d -print0 2>/dev/null
-        printf '\0'
-        find . -type f -print0 2>/dev/null
-        printf '\0'
+        # A longer listing is not kept: see `MAX_TREE_LISTING`.
+        {
+            find . -type d -print0
+            printf '\0'
+            find . -type f -print0
+            printf '\0'
+        } 2>/dev/null | head -c "$4"
         ;;
     many)
         enter "$name"

@@ -32,8 +32,8 @@ const PREFETCHED_FILE: usize = 128;
 /// two concurrent searches hold two trees.
 const MAX_TREE: usize = 250_000;
 const MAX_TREE_BYTES: usize = 16 * 1024 * 1024;
-/// The maximum size of the listing of a tree that is kept, in bytes: each path has a `./` and a
-/// NUL.
+/// The size at which the script cuts the listing of a tree, in bytes: each path has a `./` and a
+/// NUL, so a listing that was cut has too many paths or bytes for a tree that is kept.
 const MAX_TREE_LISTING: u64 = (MAX_TREE_BYTES + 3 * MAX_TREE + 1024) as u64;
 
 /// The listing of a container's workspace, and the files that were read together with the last
@@ -50,7 +50,8 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Lists the workspace of a container.
     pub(super) async fn take(backend: &DockerBackend) -> Result<Self> {
-        let call = FileCall::new(FileOp::Tree, "", MAX_TREE_LISTING);
+        let arguments = [MAX_TREE_LISTING.to_string()];
+        let call = FileCall::new(FileOp::Tree, "", MAX_TREE_LISTING).arguments(&arguments);
         let output = backend.call_files(call).await?;
         let root = backend.root().to_owned();
         let parse = move || Ok(folders(reply::data(&output, "", &root)?));

@@ -338,7 +338,9 @@ impl Backend for LocalBackend {
     #[cfg(feature = "process")]
     async fn start(&self, command: Command) -> Result<String> {
         let limit = command.timeout.or(self.settings.limits.timeout);
-        self.jobs.start(self.start_command(&command).await?, limit)
+        let place = self.jobs.reserve()?;
+        let process = self.start_command(&command).await?;
+        Ok(place.take(process, limit))
     }
 
     #[cfg(feature = "process")]

@@ -31,7 +31,16 @@ pub(in super::super) struct Jobs {
 struct JobList {
     /// The number of commands that were started.
     count: u64,
+    /// The number of commands that are about to start.
+    reserved: usize,
     by_id: BTreeMap<String, Job>,
+}
+
+/// A place for a command that is about to start. Dropping it frees the place.
+#[derive(Debug)]
+pub(in super::super) struct Place<'a> {
+    jobs: &'a Jobs,
+    is_taken: bool,
 }
 
 /// A command in the background.
@@ -47,36 +56,24 @@ struct Job {
 }
 
 impl Jobs {
-    pub(in super::super) fn start(
-        &self,
-        running: Running,
-        limit: Option<Duration>,
-    ) -> Result<String> {
+    /// Reserves a place for a command. Its process starts after that, so that nothing of a command
+    /// without a place runs.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the maximum number of commands is running.
+    pub(in super::super) fn reserve(&self) -> Result<Place<'_>> {
         let mut jobs = lock(&self.jobs);
-        jobs.make_room()?;
-
-        // Random, because sessions that share the backend must not guess the ids of each other.
-        let id = format!("bg_{}", Uuid::new_v4().simple());
-        let (sender, outcome) = watch::channel(None);
-        jobs.count += 1;
-        let job = Job {
-            number: jobs.count,
-            group: running.group.clone(),
-            out: running.out.clone(),
-            err: running.err.clone(),
-            stop: running.stop.clone(),
-            outcome,
-        };
-
-        tokio::spawn(async move {
-            let output = running.wait(limit).await;
-
-            // The receiver is gone if the command was removed.
-            drop(sender.send(Some(output)));
-        });
-
-        jobs.by_id.insert(id.clone(), job);
-        Ok(id)
+        let running_jobs = jobs.by_id.values().filter(|job| job.is_running());
+        if running_jobs.count() + jobs.reserved >= MAX_JOBS {
+            let text = format!("{MAX_JOBS} background commands are running; stop one");
+            return Err(Error::new(ErrorKind::Other, text));
+        }
+        jobs.reserved += 1;
+        Ok(Place {
+            jobs: self,
+            is_taken: false,
+        })
     }
 
     pub(in super::super) fn poll(&self, id: &str) -> Result<BackgroundOutput> {
@@ -107,21 +104,60 @@ impl Jobs {
     }
 }
 
+impl Place<'_> {
+    /// Adds a command that has started, and returns its id.
+    pub(in super::super) fn take(mut self, running: Running, limit: Option<Duration>) -> String {
+        let mut jobs = lock(&self.jobs.jobs);
+        jobs.reserved -= 1;
+        self.is_taken = true;
+        jobs.make_room();
+
+        // Random, because sessions that share the backend must not guess the ids of each other.
+        let id = format!("bg_{}", Uuid::new_v4().simple());
+        let (sender, outcome) = watch::channel(None);
+        jobs.count += 1;
+        let job = Job {
+            number: jobs.count,
+            group: running.group.clone(),
+            out: running.out.clone(),
+            err: running.err.clone(),
+            stop: running.stop.clone(),
+            outcome,
+        };
+
+        tokio::spawn(async move {
+            let output = running.wait(limit).await;
+
+            // The receiver is gone if the command was removed.
+            drop(sender.send(Some(output)));
+        });
+
+        jobs.by_id.insert(id.clone(), job);
+        id
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            lock(&self.jobs.jobs).reserved -= 1;
+        }
+    }
+}
+
 impl JobList {
-    /// Removes the ended command that was started first if no room is left.
-    fn make_room(&mut self) -> Result<()> {
+    /// Removes the ended command that was started first if no room is left. There is one: a command
+    /// that starts has reserved its place among those that run.
+    fn make_room(&mut self) {
         if self.by_id.len() < MAX_JOBS {
-            return Ok(());
+            return;
         }
 
         let ended_jobs = self.by_id.iter().filter(|(_, job)| !job.is_running());
-        let oldest_id = ended_jobs.min_by_key(|(_, job)| job.number);
-        let Some(id) = oldest_id.map(|(id, _)| id.clone()) else {
-            let text = format!("{MAX_JOBS} background commands are running; stop one");
-            return Err(Error::new(ErrorKind::Other, text));
-        };
-        self.by_id.remove(&id);
-        Ok(())
+        let oldest_job = ended_jobs.min_by_key(|(_, job)| job.number);
+        if let Some(id) = oldest_job.map(|(id, _)| id.clone()) {
+            self.by_id.remove(&id);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::Stream;
+use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
@@ -227,6 +228,16 @@ fn stop_reason(word: &str) -> StopReason {
     }
 }
 
+/// Parses the chunks of a frame. Errors may come in an array.
+fn parse_chunks(data: &str) -> serde_json::Result<Vec<WireChunk<'_>>> {
+    // A `List` reads a string or a number as empty; as a whole frame, these are an error.
+    if !data.starts_with(['{', '[']) && data != "null" {
+        serde_json::from_str::<Vec<IgnoredAny>>(data)?;
+    }
+    let chunks: List<WireChunk<'_>> = serde_json::from_str(data)?;
+    Ok(chunks.0)
+}
+
 impl Decoder for ChunkDecoder {
     fn frame(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
         let data = data.trim();
@@ -239,15 +250,13 @@ impl Decoder for ChunkDecoder {
             return self.parts.push_text(text, "", out);
         }
 
-        // Errors may come in an array.
-        let chunks: List<WireChunk<'_>> =
-            serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
-        if let [chunk] = &chunks.0[..] {
+        let chunks = parse_chunks(data).map_err(|error| self.unreadable(data, error))?;
+        if let [chunk] = &chunks[..] {
             self.learn(chunk, data);
         }
 
         let mut raw_parts = RawParts::new(data);
-        for chunk in chunks.0 {
+        for chunk in chunks {
             self.read_chunk(chunk, &mut raw_parts, out)?;
         }
 

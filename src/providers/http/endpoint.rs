@@ -69,6 +69,13 @@ static REPLIED: LazyLock<Mutex<HashSet<PoolAddress>>> = LazyLock::new(Mutex::def
 /// A request to a forgotten address is not retried at once when its pooled connection is broken.
 const MAX_REPLIED: usize = 256;
 
+/// An attempt without a reply.
+struct Failed {
+    error: Error,
+    /// True if a connection broke, which may be one from the pool. False if none could be made.
+    is_broken: bool,
+}
+
 /// A reply with a success status.
 pub(crate) struct Reply {
     /// The provider's id of the request.
@@ -244,7 +251,7 @@ impl Endpoint {
         let (response, timer) = match first {
             // The server had closed the pooled connection, so one new connection is tried: others
             // in the pool may be closed as well.
-            Err(error) if error.kind() == ErrorKind::Connect && has_replied => {
+            Err(failed) if failed.is_broken && has_replied => {
                 lock(&REPLIED).remove(&address);
                 let client = client::unpooled_client(scheme, self.connect_timeout);
                 let client = client.map_err(to_error)?;
@@ -308,14 +315,22 @@ impl Endpoint {
         client: &reqwest::Client,
         url: &Url,
         body: &Bytes,
-    ) -> impl Future<Output = Result<(Box<Response>, IdleTimer)>> + Send + '_ {
+    ) -> impl Future<Output = Result<(Box<Response>, IdleTimer), Failed>> + Send + '_ {
         let request = client.post(url.clone()).headers(self.headers.clone());
         let sending = request.body(body.clone()).send();
         let timer = Box::pin(sleep_until(later(Instant::now(), self.idle_timeout)));
         select(sending, timer).map(|first| match first {
             Either::Left((Ok(response), timer)) => Ok((Box::new(response), timer)),
-            Either::Left((Err(error), _)) => Err(failure::sending(error, &self.secrets)),
-            Either::Right(_) => Err(idle_error(self.idle_timeout)),
+            Either::Left((Err(error), _)) => {
+                let is_made = !error.is_connect();
+                let error = failure::sending(error, &self.secrets);
+                let is_broken = is_made && error.kind() == ErrorKind::Connect;
+                Err(Failed { error, is_broken })
+            }
+            Either::Right(_) => Err(Failed {
+                error: idle_error(self.idle_timeout),
+                is_broken: false,
+            }),
         })
     }
 
@@ -413,6 +428,12 @@ impl Endpoint {
     }
 }
 
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        failed.error
+    }
+}
+
 /// Remembers that the address has replied.
 fn note_replied(addresses: &mut HashSet<PoolAddress>, address: PoolAddress) {
     if addresses.len() >= MAX_REPLIED && !addresses.contains(&address) {
@@ -500,6 +521,27 @@ mod tests {
             let error = endpoint().header(&name, value).check().unwrap_err();
             assert!(error.text().len() < 300, "{error}");
         }
+    }
+
+    /// Sends a request to a server that does not reply.
+    async fn breaks(address: &str) -> bool {
+        let endpoint = Endpoint::new("test", address, "/chat");
+        let client = client::client(Scheme::Http, CONNECT_TIMEOUT).unwrap();
+        let body = Bytes::from_static(b"{}");
+        let outcome = endpoint.attempt(&client, endpoint.url().unwrap(), &body);
+        outcome.await.err().unwrap().is_broken
+    }
+
+    #[tokio::test]
+    async fn connection_that_was_not_made_is_not_broken() {
+        // Nobody listens on the first port, which only the system may hand out.
+        assert!(!breaks("http://127.0.0.1:1").await);
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let accept = async { drop(listener.accept().await.unwrap()) };
+        let (is_broken, ()) = tokio::join!(breaks(&address), accept);
+        assert!(is_broken);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The tool `AskUserQuestion`, with an interactor or with questions of the run.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -221,7 +222,12 @@ where
             Err(error) => return Err(with_other_questions(error, lines, questions.as_slice())),
         };
 
-        choice.check(&chosen)?;
+        if let Err(error) = choice.check(&chosen) {
+            let others = other_questions(lines, questions.as_slice());
+            let texts: Vec<_> = iter::once(error.to_string()).chain(others).collect();
+            return Err(ToolError::new(texts.join("\n\n")).into());
+        }
+
         let picked_labels: Vec<&str> = labels(&choice, &chosen).collect();
         lines.push(line(&choice, &chosen));
         answers.push(
@@ -239,11 +245,16 @@ fn with_other_questions(error: BoxError, lines: Vec<String>, unasked: &[Question
         Ok(error) => *error,
         Err(error) => return error,
     };
+    let texts = other_questions(lines, unasked);
+    texts.fold(error, ToolError::with_question_context).into()
+}
+
+/// Returns the answers so far and a text for each question that was not asked.
+fn other_questions(lines: Vec<String>, unasked: &[Question]) -> impl Iterator<Item = String> {
     let unasked = unasked
         .iter()
         .map(|question| format!("This question was not asked: {}", question.question));
-    let texts = lines.into_iter().chain(unasked);
-    texts.fold(error, ToolError::with_question_context).into()
+    lines.into_iter().chain(unasked)
 }
 
 /// Returns a question with its answer, as the model reads it.

@@ -117,7 +117,7 @@ fn await_all() -> FuncTool {
 
 async fn wait_for_tasks(cx: ToolContext, args: Value) -> Result<String, BoxError> {
     let wait: Wait = serde_json::from_value(args)?;
-    let tasks = match wait.task_ids {
+    let tasks = match wait.task_ids.filter(|ids| !ids.is_empty()) {
         Some(ids) => {
             // A result is returned once, however often its task is named.
             let mut unique_ids = HashSet::new();

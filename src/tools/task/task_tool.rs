@@ -138,7 +138,8 @@ async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxErr
 }
 
 /// Starts a subagent in the background, and returns the result of the call. `to_text` converts the
-/// outcome of the subagent to the outcome of the task.
+/// outcome of the subagent to the outcome of the task. The result has the id in `spec` as well if
+/// the task has another one, because only that id can be resumed.
 pub(crate) fn begin_child(
     cx: ToolContext,
     session: Session,
@@ -147,6 +148,7 @@ pub(crate) fn begin_child(
     to_text: impl FnOnce(Result<RunOutput, Error>) -> Result<String, BoxError> + Send + 'static,
 ) -> ToolOutput {
     let tasks = cx.tasks();
+    let agent_id = spec.id.clone();
     let task = tasks.begin(spec, |task| async move {
         match to_text(session.run_as_task(&cx, &task, prompt).await) {
             Ok(text) => TaskOutcome::Completed(text),
@@ -154,6 +156,10 @@ pub(crate) fn begin_child(
         }
     });
     let text = format!("Task started in background. Task ID: {}", task.id());
+    let text = match agent_id.filter(|id| **id != **task.id()) {
+        Some(id) => format!("Agent ID: {id}\n\n{text}"),
+        None => text,
+    };
     ToolOutput::new(text).in_background()
 }
 

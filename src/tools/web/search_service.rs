@@ -2,18 +2,17 @@
 
 use std::env;
 use std::fmt;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use reqwest::header::RETRY_AFTER;
-use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::tool::ToolError;
 use crate::util::http_body::{Body, read_body};
-use crate::util::http_client::{self, Scheme};
+use crate::util::http_client::{self, ClientResult, Clients, Scheme};
 use crate::util::json::{MAX_VALUES, has_more_values};
 use crate::util::secret::{Cut, Redactor, redact_cut};
 use crate::util::{Secret, http_secrets, text};
@@ -44,8 +43,8 @@ pub(super) struct SearchService {
     redactor: Redactor,
     url: Url,
     limit: Duration,
-    /// The client, created by the first search, because it belongs to the runtime of that search.
-    client: OnceLock<Client>,
+    /// The clients, one for each runtime that searches.
+    clients: Clients<Scheme>,
 }
 
 impl SearchService {
@@ -57,7 +56,7 @@ impl SearchService {
             url: below(base_url, parameters.path),
             parameters,
             limit: DEFAULT_TIMEOUT,
-            client: OnceLock::new(),
+            clients: Clients::new(),
         }
     }
 
@@ -99,7 +98,7 @@ impl SearchService {
         let url = below(url, self.parameters.path);
         self.redactor = self.redactor.with(http_secrets::of_url(&url));
         self.url = url;
-        self.client = OnceLock::new();
+        self.clients = Clients::new();
         Ok(self)
     }
 
@@ -117,16 +116,12 @@ impl SearchService {
     }
 
     /// Returns the client for requests to the service, which follows no redirect.
-    pub(super) fn client(&self) -> Result<&Client, String> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
-        }
-        let builder = http_client::builder(Scheme::of(&self.url));
-        let client = builder
-            .map_err(|error| error.to_string())?
-            .build()
-            .map_err(http_client::describe)?;
-        Ok(self.client.get_or_init(|| client))
+    pub(super) fn client(&self) -> ClientResult {
+        let scheme = Scheme::of(&self.url);
+        self.clients.get(scheme, || {
+            let builder = http_client::builder(scheme).map_err(|error| error.to_string())?;
+            builder.build().map_err(http_client::describe)
+        })
     }
 
     /// Awaits a search within the time limit. The error names the service and has no secrets.

@@ -200,6 +200,7 @@ fn body_that_is_not_a_stream_is_a_protocol_error() {
         "{\"message\":\"no\"}",
         "data: {no}\n\n",
         "data: 7\n\n",
+        "data: \"busy\"\n\n",
     ];
     for body in bodies {
         let (events, error) = failure(vec![Ok(body.into())]);

@@ -149,6 +149,7 @@ fn unexpected_field_types_do_not_fail_a_chunk() {
         r#"{"id":7,"model":null,"choices":[{"index":"0","delta":{"role":"assistant","content":null,"audio":{}},"finish_reason":""}],"usage":null}"#,
         r#"{"id":"r","choices":[{"delta":{"content":"a"},"finish_reason":null,"logprobs":{}}],"usage":{}}"#,
         r#"{"id":"r","choices":null,"usage":{"prompt_tokens":0,"completion_tokens":0}}"#,
+        r#"{"id":"r","choices":[{"delta":{"content":"","tool_calls":""}}]}"#,
         r#"{"id":"r","choices":[{"index":1,"delta":{"content":"other"}},{"index":0,"delta":{"content":[{"type":"text","text":"b"}]}}]}"#,
         r#"{"id":"r","choices":[{"delta":null,"finish_reason":"odd"}],"error":null}"#,
         r#"{"id":"r","choices":[{"delta":{"content":""}}],"usage":"none","error":false}"#,

@@ -262,6 +262,27 @@ async fn search_needs_few_engine_calls() {
     assert_eq!(found.files.len(), 1);
 }
 
+/// The listing of the tree has 19 MB, more than is read of one answer.
+#[cfg(feature = "search")]
+#[tokio::test]
+async fn search_in_a_large_tree_lists_its_folders_one_by_one() {
+    use agentcore::backend::GlobQuery;
+
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let folder = format!("{}/", "d".repeat(250)).repeat(14);
+    let path = engine.workdir().join(&folder);
+    std::fs::create_dir_all(&path).unwrap();
+    for file in 0..5_200 {
+        std::fs::write(path.join(format!("{file:0>200}")), "").unwrap();
+    }
+
+    std::fs::write(path.join("last.txt"), "").unwrap();
+    let matches = backend.glob(GlobQuery::new("**/last.txt")).await.unwrap();
+    assert_eq!(matches.files, [format!("{folder}last.txt")]);
+    assert!(!matches.truncated);
+}
+
 #[tokio::test]
 async fn range_is_limited_to_the_read_limit() {
     let engine = Engine::new();
