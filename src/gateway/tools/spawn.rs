@@ -82,11 +82,7 @@ async fn spawn_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError
     };
 
     let label = label.map(|label| line_of(&label, MAX_LABEL));
-    let text = match &label {
-        Some(label) => format!("Spawned subagent '{label}' for task: {task}"),
-        None => format!("Spawned subagent for task: {task}"),
-    };
-
+    let text = started_text(label.as_deref(), &task);
     let turn = turn.for_task();
     let permits = turn.shared.task_permits.clone();
     let Ok(permit) = permits.try_acquire_owned() else {
@@ -110,6 +106,7 @@ async fn spawn_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError
         .with_description(task.as_str())
         .with_tool_use_id(cx.call_id());
     let task = SpawnedTask {
+        once_slot: TaskSlot::of_once_session(&turn),
         turn,
         id,
         label,
@@ -121,6 +118,13 @@ async fn spawn_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError
         run_task(task, run).await
     });
     Ok(ToolOutput::new(text).in_background())
+}
+
+fn started_text(label: Option<&str>, task: &str) -> String {
+    match label {
+        Some(label) => format!("Spawned subagent '{label}' for task: {task}"),
+        None => format!("Spawned subagent for task: {task}"),
+    }
 }
 
 fn no_permit_text(max_tasks: usize) -> String {
@@ -157,7 +161,7 @@ async fn run_task(task: SpawnedTask, run: Run) -> TaskOutcome {
         let oldest = waiting_tasks.add(task, call.clone(), shared.max_tasks.max(1));
         if let Some(oldest) = oldest {
             let text = "its question was not answered, and too many other tasks wait for answers";
-            report(&oldest, &TaskOutcome::Failed(text.to_owned())).await;
+            report(oldest, &TaskOutcome::Failed(text.to_owned())).await;
         }
         return TaskOutcome::Completed(String::new());
     }
@@ -166,21 +170,26 @@ async fn run_task(task: SpawnedTask, run: Run) -> TaskOutcome {
         Ok(output) => TaskOutcome::Completed(output.text),
         Err(error) => TaskOutcome::Failed(error.to_string()),
     };
-    report(&task, &outcome).await;
+    report(task, &outcome).await;
     outcome
 }
 
 /// Reports the end of a task in the channel `system`.
-async fn report(task: &SpawnedTask, outcome: &TaskOutcome) {
+async fn report(task: SpawnedTask, outcome: &TaskOutcome) {
     let SpawnedTask {
-        turn, id, label, ..
+        turn,
+        id,
+        label,
+        session,
+        once_slot,
     } = task;
-    let message = task_message(turn, id, label, outcome);
-    if let Err(error) = publish_report(&turn.shared, id, message).await {
+    let message = task_message(&turn, &id, &label, outcome);
+    if let Err(error) = publish_report(&turn.shared, &id, message).await {
         tracing::warn!("the end of task {id} could not be reported: {error}");
     }
+    drop(once_slot);
     if let Some(once_id) = turn.once_id() {
-        delete_once(&task.session.agent().session(once_id.clone())).await;
+        delete_once(&turn.shared, &session.agent().session(once_id.clone())).await;
     }
 }
 
