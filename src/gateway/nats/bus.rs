@@ -182,7 +182,7 @@ impl MessageBus for NatsBus {
     }
 
     async fn consume_inbound(&self) -> Result<Option<Delivery<InboundMessage>>> {
-        self.0.inbound.next(InboundMessage::check).await
+        self.0.inbound.next(accept_inbound).await
     }
 
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
@@ -197,12 +197,24 @@ impl MessageBus for NatsBus {
     }
 
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {
-        self.source(channel).next(OutboundMessage::check).await
+        self.source(channel).next(accept_outbound).await
     }
 
     fn keep_alive_interval(&self) -> Duration {
         self.0.connection.options().ack_wait / 3
     }
+}
+
+/// Checks a message, and completes it: another publisher may have given it no id.
+pub(super) fn accept_inbound(message: &mut InboundMessage, place: &str) -> Result<()> {
+    if message.id.is_empty() {
+        message.id = place.into();
+    }
+    message.check()
+}
+
+pub(super) fn accept_outbound(message: &mut OutboundMessage, _place: &str) -> Result<()> {
+    message.check()
 }
 
 impl fmt::Debug for NatsBus {

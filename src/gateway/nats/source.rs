@@ -114,6 +114,11 @@ impl Pull {
     }
 }
 
+/// Checks and completes a message that has arrived. The second argument names its place: the
+/// stream, the number and the time of publication, which together are unique even if the stream is
+/// removed and created again.
+pub(super) type Accept<M> = fn(&mut M, &str) -> Result<()>;
+
 /// The action on a message that has arrived.
 enum Disposition {
     Deliver,
@@ -156,10 +161,10 @@ impl Source {
         self.state.change.notify_one();
     }
 
-    /// Waits for the next message that passes `check`; `None` once the source is closed.
+    /// Waits for the next message that passes `accept`; `None` once the source is closed.
     pub(super) async fn next<M: DeserializeOwned>(
         &self,
-        check: fn(&M) -> Result<()>,
+        accept: Accept<M>,
     ) -> Result<Option<Delivery<M>>> {
         let mut pull = self.pull.lock().await;
         loop {
@@ -195,7 +200,7 @@ impl Source {
                 Disposition::Skip => {}
                 Disposition::Hold => self.hold(&message).await,
                 Disposition::Deliver => {
-                    if let Some(delivery) = self.delivery(message, position, check).await {
+                    if let Some(delivery) = self.delivery(message, position, accept).await {
                         return Ok(Some(delivery));
                     }
                 }
@@ -338,9 +343,10 @@ impl Source {
         &self,
         message: Message,
         position: StreamPosition,
-        check: fn(&M) -> Result<()>,
+        accept: Accept<M>,
     ) -> Option<Delivery<M>> {
-        match parse(&message.payload, check) {
+        let place = place_of(&message);
+        match parse(&message.payload, &place, accept) {
             Ok(content) => {
                 let size = message.payload.len();
                 let (_, acker) = message.split();
@@ -363,10 +369,24 @@ impl Source {
 
 /// Reads a message. Other publishers than this crate may have published it, so that it is checked
 /// as well.
-fn parse<M: DeserializeOwned>(payload: &[u8], check: fn(&M) -> Result<()>) -> Result<M> {
-    let content = serde_json::from_slice(payload)?;
-    check(&content)?;
+fn parse<M: DeserializeOwned>(payload: &[u8], place: &str, accept: Accept<M>) -> Result<M> {
+    let mut content: M = serde_json::from_slice(payload)?;
+    accept(&mut content, place)?;
     Ok(content)
+}
+
+/// Returns the name of the place of a message; empty if the server did not send it.
+fn place_of(message: &Message) -> String {
+    let info = message.info();
+    info.map_or_else(
+        |_| String::new(),
+        |info| {
+            format!(
+                "{}:{}:{}",
+                info.stream, info.stream_sequence, info.published
+            )
+        },
+    )
 }
 
 fn position_of(message: &Message) -> Result<StreamPosition> {
@@ -381,6 +401,7 @@ fn position_of(message: &Message) -> Result<StreamPosition> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bus::{accept_inbound, accept_outbound};
     use super::*;
     use crate::gateway::{InboundMessage, OutboundMessage};
 
@@ -389,7 +410,7 @@ mod tests {
         let inbound = |id: &str| {
             let message = InboundMessage::new("cli", "1", "ann", "hello").with_id(id);
             let payload = serde_json::to_vec(&message).unwrap();
-            parse(&payload, InboundMessage::check)
+            parse(&payload, "place", accept_inbound)
         };
         assert!(inbound("short").is_ok());
         let error = inbound(&"x".repeat(100_000)).unwrap_err();
@@ -397,7 +418,17 @@ mod tests {
 
         let message = OutboundMessage::new("cli", "1".repeat(2_000), "hello");
         let payload = serde_json::to_vec(&message).unwrap();
-        assert!(parse(&payload, OutboundMessage::check).is_err());
+        assert!(parse(&payload, "place", accept_outbound).is_err());
+    }
+
+    #[test]
+    fn message_of_another_publisher_without_an_id_has_that_of_its_place() {
+        let payload = br#"{"channel":"cli","chat_id":"1"}"#;
+        let message = parse(payload, "IN:7", accept_inbound).unwrap();
+        assert_eq!(&*message.id, "IN:7");
+        let payload = br#"{"id":"own","channel":"cli","chat_id":"1"}"#;
+        let message = parse(payload, "IN:7", accept_inbound).unwrap();
+        assert_eq!(&*message.id, "own");
     }
 
     #[tokio::test(start_paused = true)]
