@@ -19,6 +19,11 @@ use super::source::Source;
 
 /// The name of the consumer of inbound messages.
 const GATEWAY: &str = "gateway";
+/// The number of inbound messages that are requested at once.
+const INBOUND_BATCH: usize = 16;
+/// The same number of outbound messages. An adapter sends them one after the other: those that it
+/// has not taken yet must not be delivered to another adapter while they wait here.
+const OUTBOUND_BATCH: usize = 1;
 
 /// A bus on a NATS server with JetStream, which gateways on several machines share. It needs
 /// nats-server 2.9 or later.
@@ -59,9 +64,10 @@ const GATEWAY: &str = "gateway";
 /// # Redelivery
 ///
 /// The server drops a message whose id was published within the last ten minutes. Acknowledgements
-/// wait for the server's confirmation. A bus requests 16 messages at once. If you stop consuming,
-/// the messages that have arrived are delivered to other consumers after the
-/// [`ack_wait`](NatsOptions::ack_wait).
+/// wait for the server's confirmation. A bus requests 16 inbound messages at once, and the messages
+/// to a channel one by one, so that no adapter has messages that another one sends. If you stop
+/// consuming, the messages that have arrived are delivered to other consumers after the
+/// [`ack_wait`](NatsOptions::ack_wait), and not here once half of it has passed.
 ///
 /// # Limits
 ///
@@ -124,7 +130,7 @@ impl NatsBus {
             connection.stream_name(Direction::In),
             connection.subject(Direction::In, "*"),
             GATEWAY.to_owned(),
-            connection.options().ack_wait,
+            INBOUND_BATCH,
         );
         Ok(Self(Arc::new(Inner {
             connection,
@@ -159,7 +165,7 @@ impl NatsBus {
             connection.stream_name(Direction::Out),
             connection.subject(Direction::Out, &token),
             token,
-            connection.options().ack_wait,
+            OUTBOUND_BATCH,
         ));
         if channels.is_closed {
             source.close();

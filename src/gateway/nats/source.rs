@@ -32,8 +32,6 @@ const MAX_ACK_PENDING: i64 = 10_000;
 /// The size of the messages in progress in this process from which on no further message is taken,
 /// in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The number of messages that are requested at once.
-const BATCH: usize = 16;
 /// The time that a request for messages waits at the server.
 const EXPIRES: Duration = Duration::from_secs(30);
 /// The interval in which the server reports that the request waits.
@@ -52,9 +50,27 @@ pub(super) struct SourceState {
     /// Notified when a delivery was dropped, there is room again, or the source was closed.
     change: Notify,
     is_closed: AtomicBool,
+    /// The last time at which a consumer waited for messages.
+    waited_at: Mutex<Option<Instant>>,
+}
+
+/// The wait of a consumer for messages. Its end is noted when it is dropped, also together with the
+/// consumer.
+struct Wait<'a>(&'a SourceState);
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.waited_at) = Some(Instant::now());
+    }
 }
 
 impl SourceState {
+    /// Returns `true` if no consumer has waited for messages for longer than `max_pause`.
+    fn has_paused(&self, max_pause: Duration) -> bool {
+        let waited_at = *lock(&self.waited_at);
+        waited_at.is_some_and(|waited_at| waited_at.elapsed() > max_pause)
+    }
+
     pub(super) fn begin(&self, position: &StreamPosition, size: usize) {
         self.bytes.fetch_add(size, Ordering::AcqRel);
         lock(&self.order).begin(&position.subject, position.number);
@@ -91,6 +107,8 @@ pub(super) struct Source {
     connection: Connection,
     stream: String,
     config: pull::Config,
+    /// The number of messages that are requested at once.
+    batch: usize,
     /// Held by the consumer that waits for the next message.
     pull: tokio::sync::Mutex<Pull>,
     state: Arc<SourceState>,
@@ -130,14 +148,15 @@ enum Disposition {
 
 impl Source {
     /// Creates the source of the messages of a stream with this subject, of a consumer of this
-    /// name.
+    /// name, which requests `batch` messages at once.
     pub(super) fn new(
         connection: Connection,
         stream: String,
         subject: String,
         name: String,
-        ack_wait: Duration,
+        batch: usize,
     ) -> Self {
+        let ack_wait = connection.options().ack_wait;
         let config = pull::Config {
             durable_name: Some(name),
             filter_subject: subject,
@@ -150,6 +169,7 @@ impl Source {
             connection,
             stream,
             config,
+            batch,
             pull: tokio::sync::Mutex::default(),
             state: Arc::default(),
         }
@@ -167,6 +187,11 @@ impl Source {
         accept: Accept<M>,
     ) -> Result<Option<Delivery<M>>> {
         let mut pull = self.pull.lock().await;
+        if self.state.has_paused(self.config.ack_wait / 2) {
+            // The messages that have arrived meanwhile may be in progress in another process soon.
+            *pull = Pull::default();
+        }
+        let _wait = Wait(&self.state);
         loop {
             if self.state.is_closed.load(Ordering::Acquire) {
                 // Wakes the next task that waits for the lock.
@@ -260,7 +285,7 @@ impl Source {
             .map_err(|cause| error(&cause))?;
         let messages = consumer
             .stream()
-            .max_messages_per_batch(BATCH)
+            .max_messages_per_batch(self.batch)
             .expires(EXPIRES)
             .heartbeat(HEARTBEAT)
             .messages();
@@ -440,6 +465,20 @@ mod tests {
             assert_eq!(pull.deadline(max_wait), deadline);
             sleep(Duration::from_secs(10)).await;
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pause_of_a_source_begins_when_its_last_consumer_stops_waiting() {
+        let (state, max_pause) = (SourceState::default(), Duration::from_secs(15));
+        assert!(!state.has_paused(max_pause));
+        let wait = Wait(&state);
+        sleep(2 * max_pause).await;
+        drop(wait);
+        assert!(!state.has_paused(max_pause));
+        sleep(2 * max_pause).await;
+        assert!(state.has_paused(max_pause));
+        drop(Wait(&state));
+        assert!(!state.has_paused(max_pause));
     }
 
     #[test]
