@@ -33,6 +33,13 @@ const OUTBOUND_BATCH: usize = 1;
 /// their stored state. The sessions have to be in a store that all gateways share, such as
 /// `PostgresStore` or `RedisStore`. A task of [`spawn`](super::super::spawn) ends with its process.
 ///
+/// While a message of a session is in progress, the later ones of the session are delivered to the
+/// same process, such as the answer to a question of the turn. A task of `spawn` outlives the turn.
+/// If no message of its session is in progress, an answer to its question is delivered to any
+/// gateway. On another one than that of the task it is an input of the conversation, and the task
+/// waits on. A deployment whose tasks ask should therefore run one gateway for each prefix
+/// ([`NatsOptions::prefix`]), or deny the calls that would ask.
+///
 /// ```no_run
 /// use agentcore::AgentBuilder;
 /// use agentcore::gateway::{Gateway, NatsBus};

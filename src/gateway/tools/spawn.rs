@@ -42,7 +42,8 @@ const REPORT_TIME: Duration = Duration::from_secs(600);
 /// * It advances while the gateway [runs](super::super::Gateway::run), spends from the budget of
 ///   the run that started it, and has the permissions of that run.
 /// * Its questions are asked in the chat of the conversation. A task whose question is not answered
-///   in time counts as ended until the answer arrives, and continues then.
+///   in time counts as ended until the answer arrives, and continues then. If several gateways
+///   share a bus, only an answer that the gateway of the task receives reaches it.
 /// * Its end is an inbound message of the channel `system`, which is handled according to
 ///   [`DeliveryPolicy`](super::super::DeliveryPolicy). If the bus does not take the message within
 ///   ten minutes, or before the gateway stops, the result is lost, with a warning in the log.
