@@ -11,6 +11,12 @@ impl AgentBuilder {
         &self.settings.agent
     }
 
+    /// Sets the id of the template that the agent is made from.
+    pub(crate) fn agent_id(mut self, id: Arc<str>) -> Self {
+        self.settings.agent_id = Some(id);
+        self
+    }
+
     pub(crate) fn model_id(&self) -> &str {
         self.settings.model.id()
     }

@@ -332,6 +332,7 @@ impl PermissionCheck<'_> {
         let id = format!("pending_{}_{}", self.cx.run_id(), call.id).into();
         let mut pending = PendingCall::new(id, self.cx.session_id().clone(), call, question.text);
         pending.agent = Some(self.config.settings.agent.clone());
+        pending.agent_id = self.config.settings.agent_id.clone();
         pending.expects_text = question.expects_text;
         let expiry = self.config.limits.approval_expiry;
         pending.expires_at_ms = expiry

@@ -139,8 +139,11 @@ impl ChatTurn {
 }
 
 /// Deletes the session of a turn without history, and the sessions of its subagents. If tasks of
-/// the turn are in progress, the last one to end deletes it.
-pub(super) async fn delete_once(session: &Session) {
+/// the turn are in progress or wait for an answer, the last one to end deletes it.
+pub(super) async fn delete_once(shared: &GatewayShared, session: &Session) {
+    if shared.has_once_task(session.id()) {
+        return;
+    }
     match session.delete().await {
         Err(error) if error.kind() == ErrorKind::SessionBusy => {}
         Err(error) => tracing::warn!("session {} could not be deleted: {error}", session.id()),

@@ -109,6 +109,8 @@ impl Gateway {
     /// returns, so that messages keep their order.
     fn dispatch(&self, mut delivery: Delivery<InboundMessage>) -> BoxFuture<'_, ()> {
         let core = &*self.core;
+        // Without ids, an answer cannot be distinguished from the input whose turn asks.
+        delivery.message.fill_id();
         // A message without a session would have a new one, so its chat would have no history.
         delivery.message.fill_session_key();
         let message = &delivery.message;

@@ -39,7 +39,9 @@ const MAX_ORIGIN: usize = 2 * MAX_NAME + 1;
 #[non_exhaustive]
 pub struct InboundMessage {
     /// The id, the same each time the message is published. An empty one becomes a UUID of version
-    /// 7 when the message is published.
+    /// 7 when the message is published, or else when a gateway receives it. `NatsBus` makes it of
+    /// the message's place in its stream, so that it is the same when the message is delivered
+    /// again.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub id: Arc<str>,
     /// The channel, such as `telegram`: at most 1,024 bytes, without a colon.
@@ -121,10 +123,15 @@ impl InboundMessage {
     /// message is published.
     #[must_use]
     pub fn completed(mut self) -> Self {
-        fill_id(&mut self.id);
+        self.fill_id();
         self.published_at_us.get_or_insert_with(now_us);
         self.fill_session_key();
         self
+    }
+
+    /// Sets a new id if the message has none.
+    pub(super) fn fill_id(&mut self) {
+        fill_id(&mut self.id);
     }
 
     /// Sets the session of the chat if the message names none.

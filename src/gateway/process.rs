@@ -53,7 +53,8 @@ impl Core {
         let is_repeated = matches!(input_use, InputUse::Input { has_response: true });
         let outcome = self.run(&turn, &session_id, options, input_use).await;
         if options.no_history {
-            delete_once(&self.served.first_agent().session(session_id.clone())).await;
+            let session = self.served.first_agent().session(session_id.clone());
+            delete_once(&self.shared, &session).await;
         }
 
         let output = match outcome {

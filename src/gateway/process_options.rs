@@ -44,7 +44,8 @@ pub struct ProcessOptions {
     /// to `false`.
     pub send_response: bool,
     /// True if the turn runs in its own session, `KEY:once:UUID`, which is deleted when the turn
-    /// has ended. A turn that is dropped leaves it. Defaults to `false`.
+    /// has ended, and the tasks of [`spawn`](super::spawn) that it began, also those that wait for
+    /// an answer. A turn or a task that is dropped leaves it. Defaults to `false`.
     pub no_history: bool,
     /// The number of tasks in the chain that led to the input, each begun because of the previous
     /// task's result; 0 if the input is no result of a task. A result is no answer to a question.

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sdk::SdkMessage;
 use crate::tool::BackgroundTasks;
 use crate::util::Cancellation;
+use crate::util::sync::lock;
 
 use super::bus::MessageBus;
 use super::channels::KnownChannels;
@@ -51,7 +52,8 @@ pub(super) struct GatewayShared {
     pub(super) interrupt: Cancellation,
     /// The number of tasks that `spawn` has started.
     spawned: AtomicU64,
-    /// The tasks of `spawn` that have not ended, by session.
+    /// The tasks of `spawn` that have not ended, by session; and those of turns without history
+    /// that have not ended or wait for an answer, by the session of the turn.
     pub(super) open_tasks: Mutex<HashMap<Arc<str>, usize>>,
 }
 
@@ -98,6 +100,11 @@ impl GatewayShared {
                 );
                 Err(Error::new(ErrorKind::Timeout, text))
             })
+    }
+
+    /// Returns `true` if a task of `spawn` needs the session of a turn without history.
+    pub(super) fn has_once_task(&self, once_id: &str) -> bool {
+        lock(&self.open_tasks).contains_key(once_id)
     }
 
     /// Returns the id of the next task of `spawn`.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::util::sync::lock;
 
+use super::chat_turn::ChatTurn;
 use super::shared::GatewayShared;
 
 /// The maximum number of tasks of `spawn` of a session that have not ended.
@@ -27,6 +28,19 @@ impl TaskSlot {
         Some(Self {
             shared: shared.clone(),
             session_key: session_key.clone(),
+        })
+    }
+
+    /// Takes a slot of the session of a turn without history, which stays while the slot is held: a
+    /// task that waits for an answer has no lease. Returns `None` for a turn with history. These
+    /// slots have no limit of their own.
+    pub(super) fn of_once_session(turn: &ChatTurn) -> Option<Self> {
+        let once_id = turn.once_id()?;
+        let mut open_tasks = lock(&turn.shared.open_tasks);
+        *open_tasks.entry(once_id.clone()).or_default() += 1;
+        Some(Self {
+            shared: turn.shared.clone(),
+            session_key: once_id.clone(),
         })
     }
 }

@@ -10,6 +10,7 @@ use crate::util::sync::lock;
 use super::answers::late_decision;
 use super::chat_turn::ChatTurn;
 use super::process_options::ProcessOptions;
+use super::task_slot::TaskSlot;
 
 /// A task of `spawn`: a subagent in its own session, for a conversation.
 pub(super) struct SpawnedTask {
@@ -18,6 +19,8 @@ pub(super) struct SpawnedTask {
     pub(super) label: String,
     /// The session of the subagent, as a child of the run that spawned it.
     pub(super) session: Session,
+    /// Keeps the session of a turn without history.
+    pub(super) once_slot: Option<TaskSlot>,
 }
 
 /// The tasks whose runs ended with a question that was not answered in time, the oldest first.

@@ -347,7 +347,7 @@ impl Instance {
             (None, Template::Config(_)) => return Err(invalid("the configuration is missing")),
         };
         let builder = (self.complete)(builder);
-        let agent = build_agent(builder, &self.store, &self.tools, &self.user)?;
+        let agent = build_agent(builder, &self.id, &self.store, &self.tools, &self.user)?;
         *write(&self.current) = Current {
             agent,
             workspace,
@@ -358,14 +358,16 @@ impl Instance {
     }
 }
 
-/// Builds the agent of a user.
+/// Builds the agent of a user from the template with this id.
 pub(super) fn build_agent(
     builder: AgentBuilder,
+    id: &Arc<str>,
     store: &Arc<dyn SessionStore>,
     tools: &ToolStore,
     user: &Arc<str>,
 ) -> Result<Agent> {
     builder
+        .agent_id(id.clone())
         .store(store.clone())
         .tool_source(tools.source(user.clone()))
         .include_partial_messages(true)

@@ -431,7 +431,7 @@ impl Registry {
         let (program, server) = (read(&self.0.complete).clone(), read(&self.0.finish).clone());
         let complete: CompleteBuilder = Arc::new(move |builder| server(program(builder)));
         let current = Current {
-            agent: build_agent(complete(builder), &store, &self.0.tools, user)?,
+            agent: build_agent(complete(builder), id, &store, &self.0.tools, user)?,
             workspace,
             overrides,
             config: template.config.clone(),

@@ -19,6 +19,8 @@ use super::granted_questions::GrantedQuestions;
 pub(crate) struct RunSettings {
     /// The agent's name.
     pub(crate) agent: Arc<str>,
+    /// The id of the agent's template in a registry. Unlike the name, no two templates share it.
+    pub(crate) agent_id: Option<Arc<str>>,
     /// The model and the permission mode of a run at its beginning.
     pub(crate) model: Arc<dyn Model>,
     pub(crate) mode: PermissionMode,
@@ -51,6 +53,7 @@ impl RunSettings {
     pub(crate) fn new(model: Arc<dyn Model>) -> Self {
         Self {
             agent: "agent".into(),
+            agent_id: None,
             model,
             mode: PermissionMode::Default,
             budget: BudgetLimits::default(),

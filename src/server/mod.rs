@@ -105,8 +105,8 @@
 //! that event, or the value is not an id, the stream begins with the event `state` (in AG-UI:
 //! snapshots), which replaces everything received so far; the events of the run follow. The reply
 //! is a 204 if no run is in progress and the log of the last one was removed
-//! ([`RunLimits::keep_log`]). In the format of the AI SDK, a request without an id also gets a 204
-//! once the run has ended.
+//! ([`RunLimits::keep_log`]) or is in another process. In the format of the AI SDK, a request
+//! without an id also gets a 204 once the run has ended.
 //!
 //! # Approvals
 //!

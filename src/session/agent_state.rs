@@ -337,6 +337,10 @@ pub struct PendingCall {
     /// The name of the agent that asked. `None` in sessions of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
+    /// The id of the template that the agent was made from, if it is one of a registry. `None` in
+    /// sessions of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_id: Option<Arc<str>>,
     /// The call with its final arguments.
     pub call: ToolCall,
     /// The question.
@@ -372,6 +376,7 @@ impl PendingCall {
             id,
             session_id,
             agent: None,
+            agent_id: None,
             call,
             question,
             expects_text: false,

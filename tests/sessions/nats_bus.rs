@@ -115,6 +115,41 @@ async fn message_whose_receiver_is_gone_is_delivered_to_another_process() {
 }
 
 #[tokio::test]
+async fn message_that_another_process_sends_is_not_sent_by_a_slow_one() {
+    let Some(url) = server() else { return };
+    let prefix = new_prefix();
+    let options = options(&prefix).ack_wait(Duration::from_secs(1));
+    let slow = NatsBus::with_options(&url, options.clone()).await.unwrap();
+    let other = NatsBus::with_options(&url, options).await.unwrap();
+    for id in ["m1", "m2"] {
+        let message = OutboundMessage::new("tg", "1", id).with_id(id);
+        slow.publish_outbound(message).await.unwrap();
+    }
+    let first = slow.consume_outbound("tg").await.unwrap().unwrap();
+    assert_eq!(&*first.message.id, "m1");
+    // The receiver does not report in time, so the message is delivered again.
+    let next = async || {
+        let next = timeout(LONGEST, other.consume_outbound("tg")).await;
+        next.unwrap().unwrap().unwrap()
+    };
+    let again = next().await;
+    assert_eq!(&*again.message.id, "m1");
+    again.ack().await.unwrap();
+    let second = next().await;
+    assert_eq!(&*second.message.id, "m2");
+
+    let mut later = std::pin::pin!(slow.consume_outbound("tg"));
+    for _ in 0..10 {
+        second.keep_alive().await.unwrap();
+        let outcome = timeout(Duration::from_millis(300), &mut later).await;
+        assert!(outcome.is_err(), "{outcome:?}");
+    }
+    second.ack().await.unwrap();
+    drop(first);
+    remove_streams(&url, &prefix).await;
+}
+
+#[tokio::test]
 async fn message_that_cannot_be_read_is_removed() {
     let Some(url) = server() else { return };
     let prefix = new_prefix();

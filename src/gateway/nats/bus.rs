@@ -19,6 +19,11 @@ use super::source::Source;
 
 /// The name of the consumer of inbound messages.
 const GATEWAY: &str = "gateway";
+/// The number of inbound messages that are requested at once.
+const INBOUND_BATCH: usize = 16;
+/// The same number of outbound messages. An adapter sends them one after the other: those that it
+/// has not taken yet must not be delivered to another adapter while they wait here.
+const OUTBOUND_BATCH: usize = 1;
 
 /// A bus on a NATS server with JetStream, which gateways on several machines share. It needs
 /// nats-server 2.9 or later.
@@ -27,6 +32,13 @@ const GATEWAY: &str = "gateway";
 /// another gateway after the [`ack_wait`](NatsOptions::ack_wait), and its sessions continue from
 /// their stored state. The sessions have to be in a store that all gateways share, such as
 /// `PostgresStore` or `RedisStore`. A task of [`spawn`](super::super::spawn) ends with its process.
+///
+/// While a message of a session is in progress, the later ones of the session are delivered to the
+/// same process, such as the answer to a question of the turn. A task of `spawn` outlives the turn.
+/// If no message of its session is in progress, an answer to its question is delivered to any
+/// gateway. On another one than that of the task it is an input of the conversation, and the task
+/// waits on. A deployment whose tasks ask should therefore run one gateway for each prefix
+/// ([`NatsOptions::prefix`]), or deny the calls that would ask.
 ///
 /// ```no_run
 /// use agentcore::AgentBuilder;
@@ -59,9 +71,10 @@ const GATEWAY: &str = "gateway";
 /// # Redelivery
 ///
 /// The server drops a message whose id was published within the last ten minutes. Acknowledgements
-/// wait for the server's confirmation. A bus requests 16 messages at once. If you stop consuming,
-/// the messages that have arrived are delivered to other consumers after the
-/// [`ack_wait`](NatsOptions::ack_wait).
+/// wait for the server's confirmation. A bus requests 16 inbound messages at once, and the messages
+/// to a channel one by one, so that no adapter has messages that another one sends. If you stop
+/// consuming, the messages that have arrived are delivered to other consumers after the
+/// [`ack_wait`](NatsOptions::ack_wait), and not here once half of it has passed.
 ///
 /// # Limits
 ///
@@ -124,7 +137,7 @@ impl NatsBus {
             connection.stream_name(Direction::In),
             connection.subject(Direction::In, "*"),
             GATEWAY.to_owned(),
-            connection.options().ack_wait,
+            INBOUND_BATCH,
         );
         Ok(Self(Arc::new(Inner {
             connection,
@@ -159,7 +172,7 @@ impl NatsBus {
             connection.stream_name(Direction::Out),
             connection.subject(Direction::Out, &token),
             token,
-            connection.options().ack_wait,
+            OUTBOUND_BATCH,
         ));
         if channels.is_closed {
             source.close();
@@ -182,7 +195,7 @@ impl MessageBus for NatsBus {
     }
 
     async fn consume_inbound(&self) -> Result<Option<Delivery<InboundMessage>>> {
-        self.0.inbound.next(InboundMessage::check).await
+        self.0.inbound.next(accept_inbound).await
     }
 
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
@@ -197,12 +210,24 @@ impl MessageBus for NatsBus {
     }
 
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {
-        self.source(channel).next(OutboundMessage::check).await
+        self.source(channel).next(accept_outbound).await
     }
 
     fn keep_alive_interval(&self) -> Duration {
         self.0.connection.options().ack_wait / 3
     }
+}
+
+/// Checks a message, and completes it: another publisher may have given it no id.
+pub(super) fn accept_inbound(message: &mut InboundMessage, place: &str) -> Result<()> {
+    if message.id.is_empty() {
+        message.id = place.into();
+    }
+    message.check()
+}
+
+pub(super) fn accept_outbound(message: &mut OutboundMessage, _place: &str) -> Result<()> {
+    message.check()
 }
 
 impl fmt::Debug for NatsBus {

@@ -32,8 +32,6 @@ const MAX_ACK_PENDING: i64 = 10_000;
 /// The size of the messages in progress in this process from which on no further message is taken,
 /// in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The number of messages that are requested at once.
-const BATCH: usize = 16;
 /// The time that a request for messages waits at the server.
 const EXPIRES: Duration = Duration::from_secs(30);
 /// The interval in which the server reports that the request waits.
@@ -52,9 +50,27 @@ pub(super) struct SourceState {
     /// Notified when a delivery was dropped, there is room again, or the source was closed.
     change: Notify,
     is_closed: AtomicBool,
+    /// The last time at which a consumer waited for messages.
+    waited_at: Mutex<Option<Instant>>,
+}
+
+/// The wait of a consumer for messages. Its end is noted when it is dropped, also together with the
+/// consumer.
+struct Wait<'a>(&'a SourceState);
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.waited_at) = Some(Instant::now());
+    }
 }
 
 impl SourceState {
+    /// Returns `true` if no consumer has waited for messages for longer than `max_pause`.
+    fn has_paused(&self, max_pause: Duration) -> bool {
+        let waited_at = *lock(&self.waited_at);
+        waited_at.is_some_and(|waited_at| waited_at.elapsed() > max_pause)
+    }
+
     pub(super) fn begin(&self, position: &StreamPosition, size: usize) {
         self.bytes.fetch_add(size, Ordering::AcqRel);
         lock(&self.order).begin(&position.subject, position.number);
@@ -91,6 +107,8 @@ pub(super) struct Source {
     connection: Connection,
     stream: String,
     config: pull::Config,
+    /// The number of messages that are requested at once.
+    batch: usize,
     /// Held by the consumer that waits for the next message.
     pull: tokio::sync::Mutex<Pull>,
     state: Arc<SourceState>,
@@ -114,6 +132,11 @@ impl Pull {
     }
 }
 
+/// Checks and completes a message that has arrived. The second argument names its place: the
+/// stream, the number and the time of publication, which together are unique even if the stream is
+/// removed and created again.
+pub(super) type Accept<M> = fn(&mut M, &str) -> Result<()>;
+
 /// The action on a message that has arrived.
 enum Disposition {
     Deliver,
@@ -125,14 +148,15 @@ enum Disposition {
 
 impl Source {
     /// Creates the source of the messages of a stream with this subject, of a consumer of this
-    /// name.
+    /// name, which requests `batch` messages at once.
     pub(super) fn new(
         connection: Connection,
         stream: String,
         subject: String,
         name: String,
-        ack_wait: Duration,
+        batch: usize,
     ) -> Self {
+        let ack_wait = connection.options().ack_wait;
         let config = pull::Config {
             durable_name: Some(name),
             filter_subject: subject,
@@ -145,6 +169,7 @@ impl Source {
             connection,
             stream,
             config,
+            batch,
             pull: tokio::sync::Mutex::default(),
             state: Arc::default(),
         }
@@ -156,12 +181,17 @@ impl Source {
         self.state.change.notify_one();
     }
 
-    /// Waits for the next message that passes `check`; `None` once the source is closed.
+    /// Waits for the next message that passes `accept`; `None` once the source is closed.
     pub(super) async fn next<M: DeserializeOwned>(
         &self,
-        check: fn(&M) -> Result<()>,
+        accept: Accept<M>,
     ) -> Result<Option<Delivery<M>>> {
         let mut pull = self.pull.lock().await;
+        if self.state.has_paused(self.config.ack_wait / 2) {
+            // The messages that have arrived meanwhile may be in progress in another process soon.
+            *pull = Pull::default();
+        }
+        let _wait = Wait(&self.state);
         loop {
             if self.state.is_closed.load(Ordering::Acquire) {
                 // Wakes the next task that waits for the lock.
@@ -195,7 +225,7 @@ impl Source {
                 Disposition::Skip => {}
                 Disposition::Hold => self.hold(&message).await,
                 Disposition::Deliver => {
-                    if let Some(delivery) = self.delivery(message, position, check).await {
+                    if let Some(delivery) = self.delivery(message, position, accept).await {
                         return Ok(Some(delivery));
                     }
                 }
@@ -255,7 +285,7 @@ impl Source {
             .map_err(|cause| error(&cause))?;
         let messages = consumer
             .stream()
-            .max_messages_per_batch(BATCH)
+            .max_messages_per_batch(self.batch)
             .expires(EXPIRES)
             .heartbeat(HEARTBEAT)
             .messages();
@@ -338,9 +368,10 @@ impl Source {
         &self,
         message: Message,
         position: StreamPosition,
-        check: fn(&M) -> Result<()>,
+        accept: Accept<M>,
     ) -> Option<Delivery<M>> {
-        match parse(&message.payload, check) {
+        let place = place_of(&message);
+        match parse(&message.payload, &place, accept) {
             Ok(content) => {
                 let size = message.payload.len();
                 let (_, acker) = message.split();
@@ -363,10 +394,24 @@ impl Source {
 
 /// Reads a message. Other publishers than this crate may have published it, so that it is checked
 /// as well.
-fn parse<M: DeserializeOwned>(payload: &[u8], check: fn(&M) -> Result<()>) -> Result<M> {
-    let content = serde_json::from_slice(payload)?;
-    check(&content)?;
+fn parse<M: DeserializeOwned>(payload: &[u8], place: &str, accept: Accept<M>) -> Result<M> {
+    let mut content: M = serde_json::from_slice(payload)?;
+    accept(&mut content, place)?;
     Ok(content)
+}
+
+/// Returns the name of the place of a message; empty if the server did not send it.
+fn place_of(message: &Message) -> String {
+    let info = message.info();
+    info.map_or_else(
+        |_| String::new(),
+        |info| {
+            format!(
+                "{}:{}:{}",
+                info.stream, info.stream_sequence, info.published
+            )
+        },
+    )
 }
 
 fn position_of(message: &Message) -> Result<StreamPosition> {
@@ -381,6 +426,7 @@ fn position_of(message: &Message) -> Result<StreamPosition> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bus::{accept_inbound, accept_outbound};
     use super::*;
     use crate::gateway::{InboundMessage, OutboundMessage};
 
@@ -389,7 +435,7 @@ mod tests {
         let inbound = |id: &str| {
             let message = InboundMessage::new("cli", "1", "ann", "hello").with_id(id);
             let payload = serde_json::to_vec(&message).unwrap();
-            parse(&payload, InboundMessage::check)
+            parse(&payload, "place", accept_inbound)
         };
         assert!(inbound("short").is_ok());
         let error = inbound(&"x".repeat(100_000)).unwrap_err();
@@ -397,7 +443,17 @@ mod tests {
 
         let message = OutboundMessage::new("cli", "1".repeat(2_000), "hello");
         let payload = serde_json::to_vec(&message).unwrap();
-        assert!(parse(&payload, OutboundMessage::check).is_err());
+        assert!(parse(&payload, "place", accept_outbound).is_err());
+    }
+
+    #[test]
+    fn message_of_another_publisher_without_an_id_has_that_of_its_place() {
+        let payload = br#"{"channel":"cli","chat_id":"1"}"#;
+        let message = parse(payload, "IN:7", accept_inbound).unwrap();
+        assert_eq!(&*message.id, "IN:7");
+        let payload = br#"{"id":"own","channel":"cli","chat_id":"1"}"#;
+        let message = parse(payload, "IN:7", accept_inbound).unwrap();
+        assert_eq!(&*message.id, "own");
     }
 
     #[tokio::test(start_paused = true)]
@@ -409,6 +465,20 @@ mod tests {
             assert_eq!(pull.deadline(max_wait), deadline);
             sleep(Duration::from_secs(10)).await;
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pause_of_a_source_begins_when_its_last_consumer_stops_waiting() {
+        let (state, max_pause) = (SourceState::default(), Duration::from_secs(15));
+        assert!(!state.has_paused(max_pause));
+        let wait = Wait(&state);
+        sleep(2 * max_pause).await;
+        drop(wait);
+        assert!(!state.has_paused(max_pause));
+        sleep(2 * max_pause).await;
+        assert!(state.has_paused(max_pause));
+        drop(Wait(&state));
+        assert!(!state.has_paused(max_pause));
     }
 
     #[test]

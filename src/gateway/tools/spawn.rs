@@ -42,7 +42,8 @@ const REPORT_TIME: Duration = Duration::from_secs(600);
 /// * It advances while the gateway [runs](super::super::Gateway::run), spends from the budget of
 ///   the run that started it, and has the permissions of that run.
 /// * Its questions are asked in the chat of the conversation. A task whose question is not answered
-///   in time counts as ended until the answer arrives, and continues then.
+///   in time counts as ended until the answer arrives, and continues then. If several gateways
+///   share a bus, only an answer that the gateway of the task receives reaches it.
 /// * Its end is an inbound message of the channel `system`, which is handled according to
 ///   [`DeliveryPolicy`](super::super::DeliveryPolicy). If the bus does not take the message within
 ///   ten minutes, or before the gateway stops, the result is lost, with a warning in the log.
@@ -82,11 +83,7 @@ async fn spawn_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError
     };
 
     let label = label.map(|label| line_of(&label, MAX_LABEL));
-    let text = match &label {
-        Some(label) => format!("Spawned subagent '{label}' for task: {task}"),
-        None => format!("Spawned subagent for task: {task}"),
-    };
-
+    let text = started_text(label.as_deref(), &task);
     let turn = turn.for_task();
     let permits = turn.shared.task_permits.clone();
     let Ok(permit) = permits.try_acquire_owned() else {
@@ -110,6 +107,7 @@ async fn spawn_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError
         .with_description(task.as_str())
         .with_tool_use_id(cx.call_id());
     let task = SpawnedTask {
+        once_slot: TaskSlot::of_once_session(&turn),
         turn,
         id,
         label,
@@ -121,6 +119,13 @@ async fn spawn_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError
         run_task(task, run).await
     });
     Ok(ToolOutput::new(text).in_background())
+}
+
+fn started_text(label: Option<&str>, task: &str) -> String {
+    match label {
+        Some(label) => format!("Spawned subagent '{label}' for task: {task}"),
+        None => format!("Spawned subagent for task: {task}"),
+    }
 }
 
 fn no_permit_text(max_tasks: usize) -> String {
@@ -157,7 +162,7 @@ async fn run_task(task: SpawnedTask, run: Run) -> TaskOutcome {
         let oldest = waiting_tasks.add(task, call.clone(), shared.max_tasks.max(1));
         if let Some(oldest) = oldest {
             let text = "its question was not answered, and too many other tasks wait for answers";
-            report(&oldest, &TaskOutcome::Failed(text.to_owned())).await;
+            report(oldest, &TaskOutcome::Failed(text.to_owned())).await;
         }
         return TaskOutcome::Completed(String::new());
     }
@@ -166,21 +171,26 @@ async fn run_task(task: SpawnedTask, run: Run) -> TaskOutcome {
         Ok(output) => TaskOutcome::Completed(output.text),
         Err(error) => TaskOutcome::Failed(error.to_string()),
     };
-    report(&task, &outcome).await;
+    report(task, &outcome).await;
     outcome
 }
 
 /// Reports the end of a task in the channel `system`.
-async fn report(task: &SpawnedTask, outcome: &TaskOutcome) {
+async fn report(task: SpawnedTask, outcome: &TaskOutcome) {
     let SpawnedTask {
-        turn, id, label, ..
+        turn,
+        id,
+        label,
+        session,
+        once_slot,
     } = task;
-    let message = task_message(turn, id, label, outcome);
-    if let Err(error) = publish_report(&turn.shared, id, message).await {
+    let message = task_message(&turn, &id, &label, outcome);
+    if let Err(error) = publish_report(&turn.shared, &id, message).await {
         tracing::warn!("the end of task {id} could not be reported: {error}");
     }
+    drop(once_slot);
     if let Some(once_id) = turn.once_id() {
-        delete_once(&task.session.agent().session(once_id.clone())).await;
+        delete_once(&turn.shared, &session.agent().session(once_id.clone())).await;
     }
 }
 

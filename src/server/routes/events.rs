@@ -20,7 +20,7 @@ use crate::session::{AgentState, SessionStore};
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::runs::{ReaderPermit, Space, StorePermit};
+use super::super::runs::{ReaderPermit, ServerRun, Space, StorePermit};
 use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::super::users::Caller;
@@ -74,27 +74,25 @@ async fn thread_events(
     request: StreamRequest,
 ) -> std::result::Result<Response, ApiError> {
     let id = checked_thread_id(&path.thread)?;
-    if let Some(run) = app.run(&caller, &path.agent, &id).await {
-        // The client requests this at each load of its page, and would add a second copy of the
-        // answer.
-        let is_known = request.format == StreamFormat::AiSdk && request.last_event_id.is_none();
-        if is_known && !run.is_running() {
-            return Ok(StatusCode::NO_CONTENT.into_response());
-        }
-        let reader = run.reader(request.format, None, request.last_event_id.as_deref())?;
-        return Ok(stream_reply::of_run(reader, request.format, app.keep_alive));
+    let run = app.run(&caller, &path.agent, &id).await;
+    if let Some(run) = run.as_ref().filter(|run| run.is_running()) {
+        return events_of_run(&app, &request, run);
     }
 
     let store = app.store(&path.agent).await?;
     let (state, permit) = owned_state(&app, &caller, &*store, &id).await?;
-    if state.is_none() {
-        return Err(ApiError::no_thread(&id));
-    }
+    // Another process may have run the thread or removed it since the run here.
+    let last_run = run.filter(|run| !run.is_superseded(state.as_ref()));
+    let has_thread = state.is_some();
     drop((state, permit));
     // Only the lease shows that a run is in progress: a thread may have its answer or pending calls
     // while other calls or background tasks continue.
-    if !store.is_leased(&id).await? {
-        return Ok(StatusCode::NO_CONTENT.into_response());
+    if !has_thread || !store.is_leased(&id).await? {
+        return match last_run {
+            Some(run) => events_of_run(&app, &request, &run),
+            None if has_thread => Ok(StatusCode::NO_CONTENT.into_response()),
+            None => Err(ApiError::no_thread(&id)),
+        };
     }
     let thread = RemoteThread {
         encoder: Encoder::new(request.format, EncoderOptions::new("remote")),
@@ -112,6 +110,21 @@ async fn thread_events(
         request.format,
         app.keep_alive,
     ))
+}
+
+/// Returns the stream of a run of this process.
+fn events_of_run(
+    app: &App,
+    request: &StreamRequest,
+    run: &Arc<ServerRun>,
+) -> std::result::Result<Response, ApiError> {
+    // The client requests this at each load of its page, and would add a second copy of the answer.
+    let is_known = request.format == StreamFormat::AiSdk && request.last_event_id.is_none();
+    if is_known && !run.is_running() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let reader = run.reader(request.format, None, request.last_event_id.as_deref())?;
+    Ok(stream_reply::of_run(reader, request.format, app.keep_alive))
 }
 
 /// The outcome of a load.

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use crate::agent::{Decision, Session};
 use crate::error::{Error, ErrorKind};
 use crate::message::Messages;
+use crate::registry::TemplateInfo;
 use crate::run::Run;
 use crate::session::{AgentState, PendingCall, SessionStore};
 
@@ -56,14 +57,12 @@ impl OpenedThread {
     ///
     /// Returns 409, with the path of the agent that asked.
     pub(super) fn check_agent(&self, app: &App, pending: &[PendingCall]) -> Result<(), ApiError> {
-        let mut asked_by = pending.iter().filter_map(|call| call.agent.as_ref());
-        let Some(other) = asked_by.find(|name| **name != self.agent_name) else {
+        if pending.is_empty() {
             return Ok(());
-        };
+        }
         let templates = app.registry.list();
-        let template = templates.iter().find(|template| *template.name == **other);
-        // A name that no agent has belongs to an agent that was renamed.
-        let Some(template) = template.filter(|template| *template.id != *self.agent_id) else {
+        let mut others = pending.iter();
+        let Some(template) = others.find_map(|call| self.other_agent(call, &templates)) else {
             return Ok(());
         };
         Err(ApiError::conflict(format!(
@@ -71,6 +70,30 @@ impl OpenedThread {
              /agents/{}/..",
             template.id, template.id
         )))
+    }
+
+    /// Returns the other agent of the server that asked about a call. An id or a name that no agent
+    /// has belongs to an agent that was removed or renamed. The name decides only without the id:
+    /// several agents may have the same.
+    fn other_agent<'a>(
+        &self,
+        call: &PendingCall,
+        templates: &'a [TemplateInfo],
+    ) -> Option<&'a TemplateInfo> {
+        if let Some(id) = &call.agent_id {
+            if *id == self.agent_id {
+                return None;
+            }
+            if let Some(template) = templates.iter().find(|template| *template.id == **id) {
+                return Some(template);
+            }
+        }
+        let name = call.agent.as_ref()?;
+        if *name == self.agent_name {
+            return None;
+        }
+        let template = templates.iter().find(|template| *template.name == **name);
+        template.filter(|template| *template.id != *self.agent_id)
     }
 }
 

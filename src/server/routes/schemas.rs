@@ -95,6 +95,7 @@ schemas! {
             "id": {"type": "string"},
             "session_id": {"type": "string"},
             "agent": {"type": "string", "description": "The name of the agent that has asked."},
+            "agent_id": {"type": "string", "description": "The id of the agent that has asked."},
             "call": {"$ref": "#/components/schemas/ToolCall"},
             "question": {"type": "string"},
             "expects_text": {"type": "boolean"},

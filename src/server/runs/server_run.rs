@@ -171,6 +171,26 @@ impl ServerRun {
         Some(&output.state)
     }
 
+    /// Returns `true` if the thread is stored in another state than this run left: it has run in
+    /// another process since, or was removed. Returns `false` for a run that left no messages, such
+    /// as one that failed before it opened the thread.
+    pub(crate) fn is_superseded(&self, stored: Option<&AgentState>) -> bool {
+        let final_state = self.final_state();
+        let Some(last) = final_state.filter(|last| !last.messages.is_empty()) else {
+            return false;
+        };
+        let newest_response = |state: &AgentState| {
+            let newest = state.message_infos().next_back();
+            newest.map(|(_, info)| info.uuid)
+        };
+        stored.is_none_or(|stored| {
+            // A run that replaced messages may have left as many.
+            let response = newest_response(stored);
+            let is_other = response.is_some() && response != newest_response(last);
+            is_other || stored.messages.len() > last.messages.len()
+        })
+    }
+
     /// Estimates the size in bytes of the events about the calls that are pending after the run.
     pub(super) fn pending_len(&self) -> usize {
         let measure = || {

@@ -11,6 +11,7 @@ use super::fold::LogFold;
 use super::line::{
     Fault, LINE_PREFIX, Line, LogEntry, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
 };
+use super::memory_limit::max_snapshot;
 use super::scan::Scan;
 
 /// The maximum number of possible beginnings of records that are tried in one damaged line. Only a
@@ -151,12 +152,22 @@ impl<'a> Scanner<'a> {
         self.line_len += bytes.len();
         if self.line_len > MAX_LINE {
             self.line = Vec::new();
-        } else if self.line_len > self.room() {
+        } else if self.line_len > self.room() && !self.is_in_snapshot(bytes) {
             return Err(self.too_large());
         } else {
             self.line.extend_from_slice(bytes);
         }
         Ok(())
+    }
+
+    /// Returns `true` if the line that these bytes continue is a snapshot. It needs no room in the
+    /// memory of the session: its data is not read, and a process that reads a session has memory
+    /// for a snapshot of the maximum length in addition.
+    fn is_in_snapshot(&self, bytes: &[u8]) -> bool {
+        let line = self.line.iter().chain(bytes);
+        let head: Vec<u8> = line.take(SNAPSHOT_HEAD).copied().collect();
+        let max_len = max_snapshot(self.scan.fold.limit.bytes());
+        self.line_len <= max_len && begins_snapshot(&head)
     }
 
     /// Reads a line, which is empty if it is too long.

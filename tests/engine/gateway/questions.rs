@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use agentcore::gateway::{Gateway, InProcessBus, InboundMessage, MessageBus, OutboundMessage};
+use agentcore::gateway::{
+    Delivery, Gateway, InProcessBus, InboundMessage, MessageBus, OutboundMessage,
+};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
@@ -85,6 +87,57 @@ async fn next_message_of_the_sender_answers_and_others_queue() {
     })
     .await;
     model.verify().unwrap();
+}
+
+/// A bus whose inbound messages are those of another publisher, which gives them no ids.
+struct WithoutIds(InProcessBus);
+
+#[async_trait]
+impl MessageBus for WithoutIds {
+    async fn publish_inbound(&self, message: InboundMessage) -> Result<()> {
+        self.0.publish_inbound(message).await
+    }
+
+    async fn consume_inbound(&self) -> Result<Option<Delivery<InboundMessage>>> {
+        let mut delivery = self.0.consume_inbound().await?;
+        if let Some(delivery) = &mut delivery {
+            delivery.message.id = "".into();
+        }
+        Ok(delivery)
+    }
+
+    async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
+        self.0.publish_outbound(message).await
+    }
+
+    async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {
+        self.0.consume_outbound(channel).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_without_an_id_answers_and_later_ones_are_answered() {
+    let model = ScriptedModel::new()
+        .call("deploy", json!({"to": "a"}))
+        .say("Done.")
+        .say("Hello.");
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(model)
+        .tool(deploy())
+        .permissions(AskFor("deploy"));
+    let gateway = Gateway::builder(agent).bus(WithoutIds(bus.clone()));
+    let gateway = gateway.build().unwrap();
+    run_with(&gateway, async {
+        for (id, text, reply) in [
+            ("m1", "Deploy a", &*golden("permission_question.txt")),
+            ("m2", "yes", "Done."),
+            ("m3", "Hi", "Hello."),
+        ] {
+            write(&bus, id, text).await;
+            assert_eq!(read_text(&bus).await, reply);
+        }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use agentcore::gateway::{
     Delivery, Gateway, GatewayBuilder, InProcessBus, InboundMessage, MessageBus, OutboundMessage,
+    ProcessOptions,
 };
 use agentcore::testing::FunctionModel;
 use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
-    AgentBuilder, Error, ErrorKind, FuncTool, ModelEvent, ModelRequest, Result, StopReason,
-    ThreadStore, ToolCall, ToolDecision, Usage, async_trait,
+    AgentBuilder, Error, ErrorKind, FuncTool, ModelEvent, ModelRequest, Result, SessionStore,
+    StopReason, ThreadStore, ToolCall, ToolDecision, Usage, async_trait,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -212,6 +213,22 @@ fn builder_that_asks(
     store: &ThreadStore,
     starter: &'static str,
 ) -> (GatewayBuilder, InProcessBus, Arc<AtomicUsize>) {
+    builder_of(starting_model(starter, deploying), store)
+}
+
+/// The answers of a subagent that deploys.
+fn deploying(request: &ModelRequest) -> ModelEvent {
+    match request.messages.len() {
+        1 => call("deploy", json!({})),
+        _ => ModelEvent::Text(format!("It is {}.", request.messages.last_content())),
+    }
+}
+
+/// The builder of a gateway of this model that asks before it deploys.
+fn builder_of(
+    model: FunctionModel,
+    store: &ThreadStore,
+) -> (GatewayBuilder, InProcessBus, Arc<AtomicUsize>) {
     let deployments = Arc::new(AtomicUsize::new(0));
     let count = deployments.clone();
     let deploy = FuncTool::new(
@@ -223,10 +240,6 @@ fn builder_that_asks(
             async { "deployed" }
         },
     );
-    let model = starting_model(starter, |request| match request.messages.len() {
-        1 => call("deploy", json!({})),
-        _ => ModelEvent::Text(format!("It is {}.", request.messages.last_content())),
-    });
     let bus = InProcessBus::default();
     let agent = AgentBuilder::new(model)
         .tool(deploy)
@@ -362,6 +375,47 @@ async fn late_choice_reaches_the_task_that_asked() {
     .await;
     let messages = store.get("tg:1").unwrap().messages;
     assert_eq!(messages.user_messages().count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_of_a_turn_without_history_wait_for_late_answers_until_the_last_has_ended() {
+    let store = ThreadStore::new();
+    let model = FunctionModel::new(|request| {
+        let events = if is_subagent(&request) {
+            vec![deploying(&request)]
+        } else if request.messages.len() == 1 {
+            let spawn = |label: &str| {
+                let args = json!({"task": "Look", "label": label});
+                ModelEvent::ToolCall(ToolCall::new(format!("call_{label}"), "spawn", args))
+            };
+            vec![spawn("one"), spawn("two")]
+        } else {
+            vec![ModelEvent::Text("ok".into())]
+        };
+        events.into_iter().map(Ok).collect()
+    });
+    let (builder, bus, deployments) = builder_of(model, &store);
+    let gateway = builder.build().unwrap();
+    run_with(&gateway, async {
+        let options = ProcessOptions::new("tg:1", "tg", "1", "Go").with_sender("u1");
+        let reply = gateway.run_agent_loop(options.without_history()).await;
+        assert_eq!(reply.unwrap(), "ok");
+        for _ in 0..2 {
+            assert!(read_text(&bus).await.starts_with("May deploy run?"));
+        }
+        sleep(Duration::from_secs(301)).await;
+        for id in ["m1", "m2"] {
+            write(&bus, id, "yes").await;
+            let notice = read_text(&bus).await;
+            assert!(notice.ends_with("It is deployed."), "{notice}");
+        }
+        read_none(&bus).await;
+    })
+    .await;
+    assert_eq!(deployments.load(Ordering::Relaxed), 2);
+    let sessions = store.list().await.unwrap();
+    let ids: Vec<&str> = sessions.iter().map(|info| &*info.id).collect();
+    assert_eq!(ids, ["tg:1"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -293,6 +293,44 @@ async fn thread_that_runs_elsewhere_is_busy_and_its_events_are_the_stored_state(
 }
 
 #[tokio::test]
+async fn events_after_a_later_run_elsewhere_are_not_those_of_the_run_before() {
+    let store = ThreadStore::new();
+    let server = Server::new().agent("default", echo()).store(store.clone());
+    let server = TestServer::start(server).await;
+    let stream = server.post("/agents/stream", input_in("th", "Hi"));
+    let whole = stream.open().await.events().await;
+    let title = json!({"title": "Greetings"});
+    let title = server.post("/agents/default/threads/th/title", title);
+    assert_eq!(title.send().await.status, 204);
+    assert_eq!(server.get(EVENTS).open().await.events().await, whole);
+
+    let (mut gate, tool) = Gate::new();
+    let model = ScriptedModel::new().call("wait", json!({})).say("Waited.");
+    let other = AgentBuilder::new(model).tool(tool).store(store.clone());
+    let other = other.build().unwrap();
+    let run = tokio::spawn(async move { other.session("th").user_id("local").run("Go").await });
+    gate.begun().await;
+    let mut events = server.get(EVENTS).open().await;
+    assert_eq!(events.event().await.unwrap().event, "state");
+    let ai_sdk = server.get(&format!("{EVENTS}?format=ai-sdk")).open().await;
+    assert_eq!(ai_sdk.status, 200);
+    gate.open();
+    run.await.unwrap().unwrap();
+    let events = events.events().await;
+    let [.., state, done] = &*events else {
+        panic!("{events:?}");
+    };
+    assert!(state.data.contains("Waited."), "{events:?}");
+    assert_eq!(done.event, "done");
+    ai_sdk.events().await;
+
+    let reconnect = || server.get(EVENTS).header("last-event-id", &*whole[0].id);
+    assert_eq!(reconnect().send().await.status, 204);
+    assert!(SessionStore::delete(&store, "th").await.unwrap());
+    reconnect().send().await.error(404);
+}
+
+#[tokio::test]
 async fn ai_sdk_client_gets_a_run_in_progress_and_not_one_that_has_ended() {
     let (mut gate, tool) = Gate::new();
     let agent = caller("wait", json!({})).tool(tool);

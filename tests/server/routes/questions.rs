@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agentcore::server::Server;
-use agentcore::{AgentBuilder, FuncTool};
+use agentcore::{AgentBuilder, FuncTool, SessionStore, ThreadStore};
 use serde_json::{Value, json};
 
 use crate::agents::{AskAlways, caller, input_in};
@@ -285,6 +285,53 @@ async fn resume_through_another_agent_is_a_409_and_the_call_waits_on() {
     let reply = server.post("/agents/other/stream?format=ai-sdk", ai_sdk);
     reply.send().await.error(409);
     let reply = server.post("/agents/resume", body).send().await.ok(200);
+    assert_eq!(reply["response"], "Done: acted with 1");
+}
+
+/// A server of two agents without names, whose questions wait for a decision at once.
+async fn parking_without_names(store: ThreadStore) -> TestServer {
+    let server = Server::new()
+        .agent("careful", asking())
+        .agent("default", asking())
+        .store(store)
+        .ask_wait(Duration::ZERO);
+    TestServer::start(server).await
+}
+
+#[tokio::test]
+async fn resume_through_another_agent_without_a_name_is_a_409() {
+    let server = parking_without_names(ThreadStore::new()).await;
+    let reply = server.post("/agents/careful/invoke", input_in("th", "Go"));
+    let call = reply.send().await.ok(200)["pending"][0].clone();
+    let ids = (&call["agent"], &call["agent_id"]);
+    assert_eq!(ids, (&json!("agent"), &json!("careful")));
+    let body = decide(&call, "th", json!({"decision": "allow"}));
+    let reply = server.post("/agents/resume", body.clone());
+    let error = reply.send().await.error(409);
+    assert!(error.contains("/agents/careful/"), "{error}");
+    let reply = server.post("/agents/careful/resume", body);
+    let reply = reply.send().await.ok(200);
+    assert_eq!(reply["response"], "Done: acted with 1");
+}
+
+/// As sessions of earlier versions have them.
+#[tokio::test]
+async fn call_without_the_id_of_its_agent_is_resumed_by_any_agent_of_the_name() {
+    let store = ThreadStore::new();
+    let server = parking_without_names(store.clone()).await;
+    let call = parked(&server, "th").await;
+    let session = SessionStore::load(&store, "th").await.unwrap().unwrap();
+    let mut state = serde_json::to_value(&session.state).unwrap();
+    let stored_call = state["pending"][0].as_object_mut().unwrap();
+    assert_eq!(stored_call.remove("agent_id"), Some(json!("default")));
+    assert!(SessionStore::delete(&store, "th").await.unwrap());
+    store
+        .import("th", state.to_string().as_bytes())
+        .await
+        .unwrap();
+    let body = decide(&call, "th", json!({"decision": "allow"}));
+    let reply = server.post("/agents/careful/resume", body);
+    let reply = reply.send().await.ok(200);
     assert_eq!(reply["response"], "Done: acted with 1");
 }
 

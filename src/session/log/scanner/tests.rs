@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::message::Message;
-use crate::session::Record;
 use crate::session::log::line_writer::{self, RecordStamp};
 use crate::session::log::memory_limit::MemoryLimit;
+use crate::session::{AgentState, Record, StoredSession};
 
 fn message_entry() -> LogEntry {
     LogEntry::Record(Record::Message {
@@ -71,6 +71,48 @@ fn records_of_an_open_write_take_at_most_the_memory_of_the_log() {
             scanner.push(&line)
         };
         let error = (1..=count).find_map(|seq| push(seq).err()).unwrap();
+        assert!(error.text().contains("bytes of memory"), "{error}");
+    }
+}
+
+/// Returns the outcome of reading a line in short pieces, where the session leaves room for 1 MiB.
+fn read_in_pieces(entry: LogEntry) -> Result<Scan> {
+    let cancellation = Cancellation::default();
+    let (fold, max_bytes) = limited_fold();
+    let mut scanner = Scanner::new(&cancellation, fold, "a");
+    scanner.open_bytes = max_bytes - 1024 * 1024;
+    let stamp = RecordStamp {
+        seq: 1,
+        token: 1,
+        at: 1,
+    };
+    let mut line = Vec::new();
+    line_writer::write(&mut line, &[entry], stamp, None, MAX_LINE)?;
+    // The beginning of the line, which shows its kind, is in two of them.
+    for piece in line.chunks(100) {
+        scanner.push(piece)?;
+    }
+    assert_eq!(scanner.seq, 1);
+    scanner.finish()
+}
+
+#[test]
+fn snapshot_is_read_past_without_room_in_the_memory_of_its_session() {
+    let snapshot = |len: usize| {
+        let mut state = AgentState::new("a");
+        state.messages = "x".repeat(len).into();
+        LogEntry::Snapshot(Box::new(StoredSession::new(state)))
+    };
+    let scan = read_in_pieces(snapshot(2 * 1024 * 1024)).unwrap();
+    assert!(scan.damage.is_empty(), "{:?}", scan.damage);
+
+    let message = LogEntry::Record(Record::Message {
+        message: Message::human("x".repeat(2 * 1024 * 1024)).into(),
+        input_id: None,
+    });
+    // No session has a snapshot of this length.
+    for entry in [message, snapshot(6 * 1024 * 1024)] {
+        let error = read_in_pieces(entry).unwrap_err();
         assert!(error.text().contains("bytes of memory"), "{error}");
     }
 }
