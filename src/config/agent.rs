@@ -72,9 +72,9 @@ pub struct AgentConfig {
     /// With it, even with a single rule, the `mode` decides calls that match no rule: `default`
     /// asks, unless the tool only reads. The rule `allow: ["*"]` allows them.
     ///
-    /// The file that the configuration was read from is protected, as
-    /// [`PermissionRules::protect`](crate::permission::PermissionRules::protect) describes, and so
-    /// is each file that it was [narrowed](super::Config::narrow) by.
+    /// The file that the configuration was read from is protected like `AGENTS.md`
+    /// ([`PermissionRules::protect`](crate::permission::PermissionRules::protect)), and so is each
+    /// file that it was [narrowed](super::Config::narrow) by.
     ///
     /// A rule that matches no tool is logged as a warning; for an agent from
     /// [`builder`](Self::builder), such a rule to deny or to ask is an error.

@@ -203,7 +203,9 @@ impl AgentConfig {
             let hook = PermissionHook::new(permissions.clone())
                 .map_err(|error| self.error_from("permissions", error))?;
             // The agent must not change its own rules.
-            let hook = self.file_patterns().fold(hook, PermissionHook::protect);
+            let hook = self
+                .file_patterns()
+                .fold(hook, |hook, pattern| hook.protect_source(&pattern));
             hooks.push(Arc::new(hook));
         }
         Ok(hooks)

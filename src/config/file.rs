@@ -188,13 +188,23 @@ pub(super) fn read_file(path: &Path, trust: Trust) -> Result<Config> {
     Config::read(&text, format, &name.to_string_lossy(), Some(&folder), trust)
 }
 
-/// Returns the absolute path of a file, and its path without links.
+/// Returns the absolute path of a file, its path in its folder without links, which may be a link,
+/// and its path without links.
 fn paths_of(file: &Path) -> Vec<String> {
     let real_path = fs::canonicalize(file).ok();
-    let paths = [Some(file.to_owned()), real_path].into_iter().flatten();
+    let real_folder = file
+        .parent()
+        .and_then(|folder| fs::canonicalize(folder).ok());
+    let in_real_folder = real_folder
+        .zip(file.file_name())
+        .map(|(folder, name)| folder.join(name));
+    let paths = [Some(file.to_owned()), in_real_folder, real_path];
     let mut paths: Vec<String> = paths
+        .into_iter()
+        .flatten()
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
+    paths.sort();
     paths.dedup();
     paths
 }

@@ -183,11 +183,10 @@ impl ActiveRun {
         let has_hooks = !hooks.modify_request.is_empty() || !hooks.wrap_model_call.is_empty();
         let old_state = has_hooks.then(|| self.cx.hook_state());
         let outcome = self.call_model().await;
-        match (&outcome, old_state) {
-            (Err(error), Some(old_state)) if error.kind() == ErrorKind::Hook => {
-                self.cx.restore_hook_state(old_state);
-            }
-            _ => {}
+        if let (Err(error), Some(old_state)) = (&outcome, old_state)
+            && error.kind() == ErrorKind::Hook
+        {
+            self.cx.restore_hook_state(old_state);
         }
         outcome
     }

@@ -83,10 +83,10 @@ impl PermissionHook {
         }
     }
 
-    /// Protects the files that a pattern matches, as [`PermissionRules::protect`] does.
+    /// Protects a file that the rules were read from.
     #[cfg(feature = "config")]
-    pub(crate) fn protect(mut self, pattern: String) -> Self {
-        self.permissions = self.permissions.protect(pattern);
+    pub(crate) fn protect_source(mut self, pattern: &str) -> Self {
+        self.permissions = self.permissions.protect_source(pattern);
         self
     }
 }

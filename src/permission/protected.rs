@@ -50,6 +50,8 @@ fn patterns(texts: impl Iterator<Item = String>) -> Vec<PathPattern> {
 pub(super) struct ProtectedPaths<'a> {
     /// Paths that the program protects.
     pub(super) own: &'a [PathPattern],
+    /// The files that the rules were read from.
+    pub(super) sources: &'a [PathPattern],
     /// Paths that agents may write, because the program made them their memory.
     pub(super) memory: &'a [String],
     pub(super) context: &'a PathContext,
@@ -85,10 +87,14 @@ impl ProtectedPaths<'_> {
         path.0.iter().any(is_made) && !self.is_memory(path)
     }
 
-    /// Returns `true` if a path that the program protects lies in a folder.
+    /// Returns `true` if a path that the program protects lies in a folder. For the files of the
+    /// rules, the workspace itself does not count: everyday commands work on all of it.
     pub(super) fn has_own_path_in(&self, folder: &PathOf) -> bool {
-        let mut patterns = self.own.iter();
-        patterns.any(|own| own.beneath(folder, self.context, false) == Beneath::Possible)
+        let lies_in = |pattern: &PathPattern| {
+            pattern.beneath(folder, self.context, false) == Beneath::Possible
+        };
+        let is_workspace = folder.is_within(self.context) && folder.has_within(self.context);
+        self.own.iter().any(lies_in) || !is_workspace && self.sources.iter().any(lies_in)
     }
 
     fn folding_context(&self) -> PathContext {
@@ -99,7 +105,8 @@ impl ProtectedPaths<'_> {
     }
 
     fn is_listed(&self, path: &PathOf, context: &PathContext) -> bool {
-        let mut patterns = PROTECTED_PATTERNS.iter().chain(self.own);
+        let own = self.own.iter().chain(self.sources);
+        let mut patterns = PROTECTED_PATTERNS.iter().chain(own);
         patterns.any(|pattern| pattern.catches(path, context) >= Match::Maybe)
     }
 

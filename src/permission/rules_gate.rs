@@ -60,6 +60,8 @@ pub struct PermissionRules {
     rules: Vec<Rule>,
     context: PathContext,
     protected_paths: Vec<PathPattern>,
+    /// The files that the rules were read from.
+    source_paths: Vec<PathPattern>,
     /// The error of the first path of [`protect`](Self::protect) that is not valid.
     protect_error: Option<String>,
     mode: Option<PermissionMode>,
@@ -83,6 +85,7 @@ impl PermissionRules {
                 follows_links: true,
             },
             protected_paths: Vec::new(),
+            source_paths: Vec::new(),
             protect_error: None,
             mode: None,
             shell: Shell::Bash,
@@ -210,6 +213,14 @@ impl PermissionRules {
                 self.protect_error.get_or_insert(text);
             }
         }
+        self
+    }
+
+    /// Protects a file that the rules were read from. Unlike a path of [`protect`](Self::protect),
+    /// it makes no question of a command on the whole workspace.
+    #[cfg(feature = "config")]
+    pub(crate) fn protect_source(mut self, path: &str) -> Self {
+        self.source_paths.extend(PathPattern::new(path));
         self
     }
 
@@ -405,6 +416,7 @@ impl PermissionRules {
             disk,
             protected_paths: ProtectedPaths {
                 own: &self.protected_paths,
+                sources: &self.source_paths,
                 memory: memory_paths,
                 context: &self.context,
                 disk,

@@ -76,8 +76,8 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///
 /// # Limits
 ///
-/// * On systems other than Linux only the process group is ended, and a command that was sent
-///   `SIGTERM` always takes the two seconds.
+/// * On systems other than Linux only the process group is ended. Without `/proc`, a command that
+///   was sent `SIGTERM` always takes the two seconds.
 /// * Without a cgroup, a process is not found if it has a session and an environment of its own,
 ///   has closed every inherited file, and its parent ended before the command.
 /// * A command that runs as root can leave its cgroup; it is then searched for.

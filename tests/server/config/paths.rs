@@ -66,16 +66,18 @@ async fn files_of_a_configuration_are_protected_in_the_workspace() {
             write("project.yaml"),
             run("echo x > agents.yaml"),
             run("cp agents.yaml ./project.yaml"),
+            run("mv agents.yaml old.yaml"),
             write("other.txt"),
             run("echo x > more.txt"),
+            // Of the whole workspace, whose file is not named.
+            run("find . -name '*.tmp' -delete; echo x > last.txt"),
         ],
     )
     .await;
     assert_eq!(contents(), old_contents, "{results:?}");
-    assert!(
-        path("other.txt").exists() && path("more.txt").exists(),
-        "{results:?}"
-    );
+    for written in ["other.txt", "more.txt", "last.txt"] {
+        assert!(path(written).exists(), "{written}: {results:?}");
+    }
 }
 
 const SKILL: &str = "---\nname: greet\ndescription: Greets\n---\nSay hello.";
