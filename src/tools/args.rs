@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::backend::{Backend, Command, PathFilter};
 use crate::error::BoxError;
 use crate::tool::{Access, FuncTool, LoadPermit, SideEffect, Tool, ToolContext, ToolError};
+use crate::util::path::lexical;
 
 /// The arguments of a call. The engine has checked them against the schema; a tool that is executed
 /// directly receives them unchecked.
@@ -155,16 +156,16 @@ fn searches(args: &Value) -> Vec<Access> {
     vec![Access::Read(folder_of(args).unwrap_or(".").into())]
 }
 
-/// Returns the accesses of a search for paths: its folder, and the folder that its pattern leads to
-/// instead. Without a folder, the search has access to all files, so that a pattern leads nowhere
-/// else.
+/// Returns the access of a search for paths: the folder that its pattern leads to, if that is
+/// another one than its own. A search of all files has access to all of them, so that its pattern
+/// leads nowhere else.
 pub(super) fn searches_paths(args: &Value) -> Vec<Access> {
-    let mut accesses = searches(args);
-    if let (Some(folder), Some(pattern)) = (folder_of(args), text_of(args, &["pattern"])) {
-        let other_folder = folder_of_pattern(folder, pattern);
-        accesses.extend(other_folder.map(|path| Access::Read(path.into())));
+    let pattern = text_of(args, &["pattern"]).unwrap_or_default();
+    let folder = folder_of(args).filter(|folder| lexical(folder) != ".");
+    match folder.and_then(|folder| folder_of_pattern(folder, pattern)) {
+        Some(path) => vec![Access::Read(path.into())],
+        None => searches(args),
     }
-    accesses
 }
 
 /// Returns the folder that the literal start of a pattern leads to, if the pattern is absolute or

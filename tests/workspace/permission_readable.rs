@@ -228,6 +228,11 @@ async fn search_with_two_paths_shows_the_folder_that_was_asked_about() {
     let args = json!({"pattern": "**/*.txt", "path": "secrets", "file_path": "secrets/deep"});
     let (text, _) = seen(&asking, "Glob", args).await;
     assert_eq!(text, "secrets/deep/b.txt");
+
+    // The pattern leads to a folder above the one that the rule is about.
+    let args = json!({"pattern": "/workspace/*/*.txt", "path": "secrets/deep"});
+    let (text, _) = seen(&asking, "Glob", args).await;
+    assert_eq!(text, format!("No files found{LEFT_OUT}"));
 }
 
 #[test]
@@ -244,6 +249,11 @@ fn pattern_that_leaves_its_folder_is_checked_as_the_folder_it_leads_to() {
         ("src", "x/../../secrets/deep/b.txt", Behavior::Ask),
         ("src", "/workspace/secrets/*", Behavior::Ask),
         ("src", "/workspace/src/*", Behavior::Allow),
+        // Only the folder that the pattern leads to is searched.
+        ("secrets/deep", "/workspace/*/*.txt", Behavior::Allow),
+        ("secrets/deep", "../../*/*.txt", Behavior::Allow),
+        ("secrets", "../src/*", Behavior::Allow),
+        (".", "/workspace/secrets/*", Behavior::Allow),
         // The search has access to all files, and leaves out those that a rule asks about.
         ("", "/workspace/secrets/*", Behavior::Allow),
         ("", "secrets/*", Behavior::Allow),

@@ -213,7 +213,13 @@ impl Parser<'_> {
             self.cx.bash_only("an array");
             self.bump()?;
             self.array(&name)?;
-            return Ok(Some((name, None)));
+            // The shell takes what follows for a part of the word, also a `#`.
+            return match self.peek() {
+                Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')' | b'<' | b'>') | None => {
+                    Ok(Some((name, None)))
+                }
+                _ => self.cx.stop("text joined to an array"),
+            };
         }
 
         let value = match self.peek() {

@@ -45,7 +45,8 @@ struct OptionArgument {
 /// fails with the interactor's reason, unless the agent [parks](crate::OnUnanswered::Park)
 /// questions. Then the call waits, and its result is the text of
 /// [`Decision::reply`](crate::Decision::reply), together with the earlier answers and the questions
-/// that were not asked. The tool is read-only, so plan mode allows it.
+/// that were not asked. An answer that is not valid fails the call; the error has the earlier
+/// answers and the questions that were not asked. The tool is read-only, so plan mode allows it.
 ///
 /// A call waits for the interactor for up to seven days. The run's limits end it, but neither
 /// [`tool_timeout`](crate::AgentBuilder::tool_timeout) nor
