@@ -21,8 +21,8 @@ use crate::trace::{Redacting, TraceRecorder};
 
 use super::agent::Agent;
 
-/// The interval at which a silent child restarts the timeout of its parent's call is half of that
-/// timeout, within these limits. A timer has a resolution of a millisecond.
+// The interval at which a silent child restarts the timeout of its parent's call is half of that
+// timeout, within these limits. A timer has a resolution of a millisecond.
 const MIN_KEEP_ALIVE: Duration = Duration::from_millis(1);
 const MAX_KEEP_ALIVE: Duration = Duration::from_secs(5);
 

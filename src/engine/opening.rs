@@ -234,7 +234,10 @@ async fn prepare(
     cx.set_system(assembled.prompt.clone());
 
     let rollback = StateRollback::new(cx);
-    cx.state(|state| state.system_prompt = assembled.prompt.clone());
+    cx.state(|state| {
+        state.system_prompt = assembled.prompt.clone();
+        state.is_of_run = true;
+    });
     if !config.hooks.before_agent.is_empty() {
         let state = before_agent(config, cx).await?;
         assembled.apply_changes(cx, &state.system_prompt);

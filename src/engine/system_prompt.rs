@@ -32,8 +32,8 @@ impl<'c> AssembledPrompt<'c> {
         Ok(Self { prompt, tools })
     }
 
-    /// Makes `prompt` the prompt of the run: this prompt with the changes that hooks have made in
-    /// the state. Sections that were changed only through the context since then stay as they are.
+    /// Sets the prompt of the run to `prompt`, the prompt of the state that the hooks returned.
+    /// Sections that hooks have changed only through the context stay as they are there.
     pub(super) fn apply_changes(&self, cx: &RunContext, prompt: &SystemPrompt) {
         let mut system = prompt.clone();
         replace_sections(&mut system, &self.prompt, &cx.system().prompt());

@@ -149,12 +149,12 @@ impl Core {
                 let mut output = self.drive(run, turn, options).await?;
                 let is_handed_over = output.end == ExitReason::HookStopped
                     && matches!(self.served, Served::Group(_));
-                if is_handed_over && !output.pending().is_empty() {
-                    // The run of the next agent would close the other questions.
-                    output.end = ExitReason::AwaitingApproval;
+                if !is_handed_over {
                     return Ok(Some(output));
                 }
-                if !is_handed_over {
+                if !output.pending().is_empty() {
+                    // The run of the next agent would close the other questions.
+                    output.end = ExitReason::AwaitingApproval;
                     return Ok(Some(output));
                 }
                 let run = self.served.run(turn, session_id, Messages::new());

@@ -99,9 +99,13 @@ pub struct AgentState {
 
     /// The system prompt of this run. The model receives the sections that the `before_agent` hooks
     /// leave here. A section that they do not change here is sent as
-    /// [`RunContext::system`](crate::RunContext::system) has it.
+    /// [`RunContext::system`](crate::RunContext::system) has it. The sections of a state that a hook
+    /// has loaded or created are added to the prompt of the run.
     #[serde(skip)]
     pub system_prompt: SystemPrompt,
+    /// True in the state of a run. A state that a hook has loaded or created has no prompt of a run.
+    #[serde(skip)]
+    pub(crate) is_of_run: bool,
     /// The values of this run, from the caller and from hooks and tools.
     #[serde(skip)]
     pub values: Values,
@@ -134,6 +138,7 @@ impl Default for AgentState {
             inputs: Inputs::default(),
             infos: Infos::default(),
             system_prompt: SystemPrompt::default(),
+            is_of_run: false,
             values: Values::default(),
             response: None,
             output_messages: Messages::default(),
@@ -230,7 +235,8 @@ impl AgentState {
 
     /// Adds the changes that were made through a context while a hook ran: the difference between
     /// `given`, the state that the hook received, and `live`, the state of the run. Changes of the
-    /// hook itself, in this state, take precedence.
+    /// hook itself, in this state, take precedence. A state that the hook has loaded or created also
+    /// gets the prompt of `given`.
     pub(crate) fn adopt(&mut self, given: &Self, live: &Self) {
         if Arc::ptr_eq(&self.todos, &given.todos) {
             self.todos = live.todos.clone();
@@ -239,6 +245,15 @@ impl AgentState {
             self.files = live.files.clone();
         }
         self.values.adopt(&given.values, &live.values);
+        if !self.is_of_run {
+            let given_prompt = given.system_prompt.clone();
+            let own_prompt = std::mem::replace(&mut self.system_prompt, given_prompt);
+            for section in own_prompt.sections() {
+                let (id, text) = (section.id.clone(), section.text.clone());
+                self.system_prompt.set(id, text, section.stability);
+            }
+            self.is_of_run = true;
+        }
     }
 
     /// Drops the compaction if the messages that it covers differ from those in `before`. Returns

@@ -324,7 +324,8 @@ impl Inputs {
         let Some(first) = insertions.first() else {
             return;
         };
-        let is_moved = |input: &Input| input.until > *first || input.answer >= Some(*first);
+        let is_moved =
+            |input: &Input| input.until > *first || input.from.max(input.answer) >= Some(*first);
         if !self.0.iter().any(is_moved) {
             return;
         }

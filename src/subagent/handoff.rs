@@ -20,11 +20,11 @@ const MAX_HANDOFFS: u32 = 8;
 
 /// A group of agents that hand the conversation of a session over to each other.
 ///
-/// Each agent has the tool `handoff { agent, reason? }`. A successful call ends its run, and the
-/// session continues with the named agent, which sees the whole history and has its own system
-/// prompt, tools, permissions, hooks and limits. A subagent works for its caller instead, and
-/// cannot hand over the conversation. Rules such as `deny:handoff(agent:billing)` and
-/// `deny:Agent(billing)` restrict handoffs.
+/// Each agent has the tool `handoff { agent, reason? }`. A successful call ends its run, and, once
+/// no other call of the response is pending, the session continues with the named agent. That agent
+/// sees the whole history and has its own system prompt, tools, permissions, hooks and limits. A
+/// subagent works for its caller instead, and cannot hand over the conversation. Rules such as
+/// `deny:handoff(agent:billing)` and `deny:Agent(billing)` restrict handoffs.
 ///
 /// The last handoff in the history decides which agent has the conversation, so it is the same in
 /// the next process. The session's lease is released between the runs of two agents: send a session

@@ -35,8 +35,9 @@ use super::handoff_hook::{HandoffCount, new_owner_of};
 /// If the response with a handoff has other calls that are pending, the run ends with
 /// [`AwaitingApproval`](ExitReason::AwaitingApproval) instead of passing to the next agent. They
 /// are decided with [`Session::resume`] of the agent that made them
-/// ([`PendingCall::agent`](crate::session::PendingCall::agent)). The next input goes to the agent
-/// of the handoff.
+/// ([`PendingCall::agent`](crate::session::PendingCall::agent)), before the group has another run,
+/// which would close them. The next input goes to the agent of the handoff; after the decision,
+/// [`Handoffs::run`] with an empty input continues with it at once.
 ///
 /// Like a [`Run`], it is lazy. Dropping it cancels the run in progress; a handoff that was stored
 /// stays.

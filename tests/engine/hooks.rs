@@ -564,6 +564,27 @@ async fn hooks_add_stable_and_volatile_system_prompt_sections() {
 }
 
 #[tokio::test]
+async fn prompt_stays_if_before_agent_returns_a_loaded_state() {
+    let load = hook::before_agent("load", |_cx, state| async move {
+        let text = serde_json::to_string(&state).unwrap();
+        let mut loaded: AgentState = serde_json::from_str(&text).unwrap();
+        let note = "It is Ada.";
+        loaded.system_prompt.set("memory", note, Stability::Stable);
+        Ok(loaded)
+    });
+
+    let model = ScriptedModel::new().say("done");
+    let agent = agent(model.clone())
+        .system_prompt("Be brief.")
+        .hook(load)
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    let system = model.requests()[0].system.to_string();
+    assert_eq!(system, "Be brief.\n\nIt is Ada.");
+}
+
+#[tokio::test]
 async fn sections_of_the_prompt_that_before_agent_removes_or_changes_stay_so() {
     let mut prompt = SystemPrompt::new();
     for id in ["identity", "rules", "style", "place"] {
