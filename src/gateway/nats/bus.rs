@@ -36,8 +36,7 @@ const OUTBOUND_BATCH: usize = 1;
 /// While a message of a session is in progress, the later ones of the session are delivered to the
 /// same process, such as the answer to a question of the turn. A task of `spawn` outlives the turn.
 /// If no message of its session is in progress, an answer to its question is delivered to any
-/// gateway. On another one than that of the task it is an input of the conversation, and the task
-/// waits on. A deployment whose tasks ask should therefore run one gateway for each prefix
+/// gateway. On any other gateway, it is an input of the conversation, and the task waits on. A deployment whose tasks ask should therefore run one gateway for each prefix
 /// ([`NatsOptions::prefix`]), or deny the calls that would ask.
 ///
 /// ```no_run
@@ -74,7 +73,7 @@ const OUTBOUND_BATCH: usize = 1;
 /// wait for the server's confirmation. A bus requests 16 inbound messages at once, and the messages
 /// to a channel one by one, so that no adapter has messages that another one sends. If you stop
 /// consuming, the messages that have arrived are delivered to other consumers after the
-/// [`ack_wait`](NatsOptions::ack_wait), and not here once half of it has passed.
+/// [`ack_wait`](NatsOptions::ack_wait), and no longer here.
 ///
 /// # Limits
 ///

@@ -65,10 +65,10 @@ impl Drop for Wait<'_> {
 }
 
 impl SourceState {
-    /// Returns `true` if no consumer has waited for messages for longer than `max_pause`.
-    fn has_paused(&self, max_pause: Duration) -> bool {
+    /// Returns the time since a consumer last waited for messages.
+    fn pause(&self) -> Duration {
         let waited_at = *lock(&self.waited_at);
-        waited_at.is_some_and(|waited_at| waited_at.elapsed() > max_pause)
+        waited_at.map_or(Duration::ZERO, |waited_at| waited_at.elapsed())
     }
 
     pub(super) fn begin(&self, position: &StreamPosition, size: usize) {
@@ -187,8 +187,9 @@ impl Source {
         accept: Accept<M>,
     ) -> Result<Option<Delivery<M>>> {
         let mut pull = self.pull.lock().await;
-        if self.state.has_paused(self.config.ack_wait / 2) {
-            // The messages that have arrived meanwhile may be in progress in another process soon.
+        let pause = self.state.pause();
+        if pause >= self.config.ack_wait {
+            // The messages that have arrived meanwhile may be in progress in another process.
             *pull = Pull::default();
         }
         let _wait = Wait(&self.state);
@@ -225,11 +226,21 @@ impl Source {
                 Disposition::Skip => {}
                 Disposition::Hold => self.hold(&message).await,
                 Disposition::Deliver => {
+                    if pause > self.config.ack_wait / 2 {
+                        self.prolong(&message).await;
+                    }
                     if let Some(delivery) = self.delivery(message, position, accept).await {
                         return Ok(Some(delivery));
                     }
                 }
             }
+        }
+    }
+
+    /// Restarts the time until the server delivers a message again: it may have waited here.
+    async fn prolong(&self, message: &Message) {
+        if let Err(error) = message.ack_with(AckKind::Progress).await {
+            tracing::warn!("NATS: a message may be delivered again: {error}");
         }
     }
 
@@ -469,16 +480,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn pause_of_a_source_begins_when_its_last_consumer_stops_waiting() {
-        let (state, max_pause) = (SourceState::default(), Duration::from_secs(15));
-        assert!(!state.has_paused(max_pause));
+        let (state, time) = (SourceState::default(), Duration::from_secs(15));
+        assert_eq!(state.pause(), Duration::ZERO);
         let wait = Wait(&state);
-        sleep(2 * max_pause).await;
+        sleep(time).await;
         drop(wait);
-        assert!(!state.has_paused(max_pause));
-        sleep(2 * max_pause).await;
-        assert!(state.has_paused(max_pause));
+        assert_eq!(state.pause(), Duration::ZERO);
+        sleep(time).await;
+        assert_eq!(state.pause(), time);
         drop(Wait(&state));
-        assert!(!state.has_paused(max_pause));
+        assert_eq!(state.pause(), Duration::ZERO);
     }
 
     #[test]

@@ -75,19 +75,36 @@ async fn thread_events(
 ) -> std::result::Result<Response, ApiError> {
     let id = checked_thread_id(&path.thread)?;
     let run = app.run(&caller, &path.agent, &id).await;
-    if let Some(run) = run.as_ref().filter(|run| run.is_running()) {
-        return events_of_run(&app, &request, run);
+    if let Some(run) = run.filter(|run| run.is_running()) {
+        return events_of_run(&app, &request, &run);
     }
 
     let store = app.store(&path.agent).await?;
-    let (state, permit) = owned_state(&app, &caller, &*store, &id).await?;
+    let stored = owned_state(&app, &caller, &*store, &id).await;
+    // Not kept during the load: an ended run holds its log, and another run may have begun.
+    let run = app.run(&caller, &path.agent, &id).await;
+    if let Some(run) = run.as_ref().filter(|run| run.is_running()) {
+        return events_of_run(&app, &request, run);
+    }
+    let (state, permit) = match (stored, &run) {
+        // The log is here although the store does not answer.
+        (Err(error), Some(run)) if error.status() != StatusCode::NOT_FOUND => {
+            return events_of_run(&app, &request, run);
+        }
+        (stored, _) => stored?,
+    };
     // Another process may have run the thread or removed it since the run here.
     let last_run = run.filter(|run| !run.is_superseded(state.as_ref()));
     let has_thread = state.is_some();
     drop((state, permit));
     // Only the lease shows that a run is in progress: a thread may have its answer or pending calls
     // while other calls or background tasks continue.
-    if !has_thread || !store.is_leased(&id).await? {
+    let is_leased = has_thread
+        && match store.is_leased(&id).await {
+            Err(_) if last_run.is_some() => false,
+            outcome => outcome?,
+        };
+    if !is_leased {
         return match last_run {
             Some(run) => events_of_run(&app, &request, &run),
             None if has_thread => Ok(StatusCode::NO_CONTENT.into_response()),
