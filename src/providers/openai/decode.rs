@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
@@ -389,6 +390,10 @@ fn push_thinking(text: &str, out: &mut Events) {
 
 /// Parses a chunk and its choices.
 fn parse_chunk(data: &str) -> serde_json::Result<(WireChunk<'_>, Choices<'_>)> {
+    // A struct is also read from an array, whose items would be the fields.
+    if data.starts_with('[') {
+        serde_json::from_str::<Map<String, Value>>(data)?;
+    }
     let chunk: WireChunk<'_> = serde_json::from_str(data)?;
     let choices = match chunk.choices {
         Some(raw) => serde_json::from_str(raw.get())?,
