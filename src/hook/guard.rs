@@ -114,7 +114,7 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
         match future.poll(cx) {
             Poll::Ready(Ok(output)) => return Poll::Ready(Ok(output)),
             Poll::Ready(Err(payload)) => {
-                let text = panic::message(&*payload);
+                let text = panic::into_message(payload);
                 return Poll::Ready(Err(HookFailure::Panic(text)));
             }
             Poll::Pending => {}

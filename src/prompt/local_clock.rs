@@ -10,6 +10,7 @@ use jiff::{Timestamp, ToSpan, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::text::quoted;
+use crate::util::zone::system_zone;
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
@@ -79,7 +80,7 @@ impl LocalClock {
     fn time(&self) -> Result<Zoned> {
         let error = |_| Error::new(ErrorKind::Other, "the clock is outside the calendar");
         let now = Timestamp::try_from((self.clock)()).map_err(error)?;
-        let zone = self.zone.clone().unwrap_or_else(TimeZone::system);
+        let zone = self.zone.clone().unwrap_or_else(system_zone);
         Ok(now.to_zoned(zone))
     }
 

@@ -165,7 +165,8 @@ impl RunContext {
                 plugins: described.plugins,
                 ..loop_part
             };
-            init.agents.extend(tools.agents());
+            let agents = panic::catch(|| tools.agents().collect::<Vec<_>>());
+            init.agents.extend(agents.unwrap_or_default());
             init.agents.sort_unstable();
             init.agents.dedup();
             init.permission_mode = self.permission_mode().as_str().into();

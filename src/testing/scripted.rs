@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -316,8 +315,7 @@ impl Model for ScriptedModel {
         };
 
         for expectation in expectations {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| expectation(&request))) {
-                let text = panic::message(&*payload);
+            if let Err(text) = panic::catch(|| expectation(&request)) {
                 return Err(self.fail_with(format!("call {number}: {text}")));
             }
         }

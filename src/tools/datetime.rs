@@ -13,6 +13,7 @@ use crate::tool::{FuncTool, SideEffect, ToolError, near_names};
 use crate::util::blocking::blocking;
 use crate::util::secret::redacted;
 use crate::util::text;
+use crate::util::zone::system_zone;
 
 /// The maximum number of zones suggested for an unknown name.
 const MAX_SUGGESTIONS: usize = 5;
@@ -89,7 +90,7 @@ fn describe(now: SystemTime, args: Value) -> Result<String, BoxError> {
         .map(str::trim)
         .filter(|name| !name.is_empty());
     let (label, zone) = match name {
-        None => ("Local", TimeZone::system()),
+        None => ("Local", system_zone()),
         Some(name) => (name, zone(name)?),
     };
 

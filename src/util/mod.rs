@@ -42,6 +42,8 @@ pub(crate) mod values;
 pub(crate) mod wake_count;
 #[cfg(feature = "yaml")]
 pub(crate) mod yaml;
+#[cfg(feature = "time")]
+pub(crate) mod zone;
 
 pub use cancel::Cancellation;
 pub(crate) use guarded::Guarded;

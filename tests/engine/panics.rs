@@ -8,9 +8,9 @@ use agentcore::session::{Lease, Record, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::tool::{Answer, Asking, Concurrency, Confirmer};
 use agentcore::{
-    AgentBuilder, AgentState, Error, ErrorKind, ExitReason, Hook, Message, Model, ModelRequest,
-    PermissionRequest, Result, Role, RunContext, SdkMessage, ThreadStore, Todo, ToolContext,
-    async_trait, hook,
+    AgentBuilder, AgentState, BoxError, Error, ErrorKind, ExitReason, Hook, Message, Model,
+    ModelRequest, PermissionRequest, Result, Role, RunContext, SdkMessage, ThreadStore, Todo, Tool,
+    ToolContext, ToolOutput, async_trait, hook,
 };
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -60,6 +60,58 @@ async fn model_panic_is_an_error_result() {
         Ok(events.boxed())
     });
     says(&result_of(agent(midway)).await, "lost the thread");
+}
+
+/// The payload of a panic that panics itself.
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("twice");
+    }
+}
+
+#[tokio::test]
+async fn panic_of_the_drop_of_a_payload_is_contained() {
+    let model = FunctionModel::new(|_| std::panic::panic_any(PanicsWhenDropped));
+    says(&result_of(agent(model)).await, "not a string");
+}
+
+/// A tool that panics when it is asked for the agents that it starts.
+struct NoAgents(serde_json::Value);
+
+#[async_trait]
+impl Tool for NoAgents {
+    fn name(&self) -> &str {
+        "delegate"
+    }
+
+    fn description(&self) -> &str {
+        "Panics."
+    }
+
+    fn parameters(&self) -> &serde_json::Value {
+        &self.0
+    }
+
+    fn agents(&self) -> Vec<Arc<str>> {
+        panic!("no agents")
+    }
+
+    async fn execute(
+        &self,
+        _cx: ToolContext,
+        _args: serde_json::Value,
+    ) -> std::result::Result<ToolOutput, BoxError> {
+        Ok("done".into())
+    }
+}
+
+#[tokio::test]
+async fn panic_of_a_tool_that_is_asked_for_its_agents_ends_no_run() {
+    let builder = agent(ScriptedModel::new().say("done")).tool(NoAgents(any_object()));
+    let result = result_of(builder).await;
+    assert_eq!(result["subtype"], "success", "{result}");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::panic;
 use crate::util::sync::lock;
 
 /// A queue of jobs that run in order, all on one of the runtime's threads for blocking work. The
@@ -90,7 +91,7 @@ impl Queue {
         let Ok(runtime) = Handle::try_current() else {
             return work();
         };
-        let work = Box::new(move || drop(catch_unwind(AssertUnwindSafe(work))));
+        let work = Box::new(move || drop(panic::catch(work)));
         let queued_at = Instant::now();
         self.push(&runtime, Job { queued_at, work });
     }
@@ -134,7 +135,7 @@ impl Inner {
             drop(jobs);
             *lock(&self.queued_at) = Some(job.queued_at);
             // Work that is skipped may close a log as it is dropped, which is code of its storage.
-            drop(catch_unwind(AssertUnwindSafe(job.work)));
+            drop(panic::catch(job.work));
 
             // A write outside a job must not count the waiting time of this job.
             *lock(&self.queued_at) = None;
