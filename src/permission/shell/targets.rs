@@ -43,9 +43,10 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
     for word in words {
         let names = ENDINGS.map(|ending| joined(word, &format!(".{ending}")));
         if program.takes_any(&["stem", "ending"]) {
-            names
-                .iter()
-                .for_each(|name| cx.add_path(Use::Read, name.clone()));
+            // gzip looks for these as well.
+            let others = [".z", "-z"].map(|ending| joined(word, ending));
+            let names = names.iter().chain(&others);
+            names.for_each(|name| cx.add_path(Use::Read, name.clone()));
         }
         if program.takes("stem") {
             names
@@ -54,8 +55,27 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
             let stem = word.stem();
             cx.add_path(Use::Target, joined(&stem, ".tar"));
             cx.add_path(Use::Target, stem);
+            if let Some(stem) = without_joined_ending(word) {
+                cx.add_path(Use::Target, stem);
+            }
         }
     }
+}
+
+/// Returns the word without `-gz`, `-z` or `_z`, in any case of letters, which gzip takes for
+/// endings of names.
+fn without_joined_ending(word: &Word) -> Option<Word> {
+    let mut stem = word.clone();
+    let Some(Part::Text { text, .. }) = stem.parts.last_mut() else {
+        return None;
+    };
+    let (name, ending) = text.rsplit_once(['-', '_'])?;
+    let is_ending = ["gz", "z"]
+        .iter()
+        .any(|known| ending.eq_ignore_ascii_case(known));
+    let name = is_ending.then(|| name.to_owned())?;
+    *text = name;
+    Some(stem)
 }
 
 /// Notes the subcommand, and the settings that a known one changes.
