@@ -78,7 +78,7 @@ fn without_joined_ending(word: &Word) -> Option<Word> {
     Some(stem)
 }
 
-/// Notes the subcommand, and the settings that a known one changes.
+/// Notes the subcommand, and the settings that it changes.
 pub(super) fn subcommand(
     cx: &mut Context,
     index: usize,
@@ -102,15 +102,20 @@ pub(super) fn subcommand(
     let options: Vec<String> = globals.chain(arguments.names.iter().cloned()).collect();
     let mut uncertain = arguments.uncertain.iter();
     let is_open = uncertain.any(|at| !has_fixed_end(&argv[*at]));
-    if let Some(known) = known(name, &words, &options, 0) {
-        let files = known.settings();
-        files.for_each(|file| cx.add_path(Use::Target, Word::from_text(file).with_home()));
-    }
+    settings(cx, name, &words, &options);
     cx.analysis.commands[index].subcommand = Some(Subcommand {
         words,
         options,
         is_open,
     });
+}
+
+/// Notes the settings that a known subcommand changes.
+pub(super) fn settings(cx: &mut Context, name: &str, words: &[String], options: &[String]) {
+    if let Some(known) = known(name, words, options, 0) {
+        let files = known.settings();
+        files.for_each(|file| cx.add_path(Use::Target, Word::from_text(file).with_home()));
+    }
 }
 
 /// Returns the word with a text behind it.
