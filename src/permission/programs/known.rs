@@ -55,6 +55,7 @@ ruff|check format rule
 golangci-lint|run,linters fmt
 turbo nx|run,build,test,lint,affected
 playwright cypress|test,run
+pre-commit|install,uninstall!*>.git/hooks
 tsc|*
 gcc g++ cc c++ clang clang++ javac|*
 java|*+-jar
