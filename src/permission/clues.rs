@@ -23,7 +23,8 @@ impl CommandPattern {
             xz>unxz xz>xzcat bzip2>bunzip2 bzip2>bzcat zstd>unzstd zstd>zstdcat pytest=py.test \
             sh>dash sh>ash bash>rbash vim>rvim vim>gvim vim>vimdiff vim>ex emacs>emacsclient \
             make>gnumake git>hub kubectl=oc kubectl>k terraform=tofu terraform>terragrunt \
-            shutdown=reboot shutdown=poweroff shutdown=halt";
+            shutdown=reboot shutdown=poweroff shutdown=halt ssh=slogin vim>rview vim>gview vim>evim \
+            gpg=gpg2 mysql=mariadb grep>rgrep grep>xzgrep grep>bzgrep fd=fdfind bat=batcat";
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let mut spellings = vec![self.clone()];
         let mut add = |names: &str, operands: &[String]| {

@@ -39,18 +39,18 @@ impl<'a> Place<'a> {
         pattern: &CommandPattern,
         commands: &[SimpleCommand],
     ) -> Self {
-        let name_of = |path: &str| last(path.trim_end_matches('/')).to_owned();
         let mut texts = pattern.words().iter().map(PatternWord::text);
         let copies = texts.next().is_some_and(|program| is_copier(&program));
-        let names = texts.filter(|text| !copies && !text.starts_with('-'));
-        let names = names.map(|text| name_of(&text));
-        let names: Vec<String> = names
+        let texts: Vec<String> = texts
+            .filter(|text| !copies && !text.starts_with('-'))
+            .map(|text| text.to_lowercase())
+            .collect();
+        // The folders above the path may be moved with it.
+        let names = texts.iter().flat_map(|text| text.split('/'));
+        let names: Vec<&str> = names
             .filter(|name| name.contains(char::is_alphanumeric))
             .collect();
-        let is_source = |word: &Word| {
-            let text = word.literal();
-            text.is_some_and(|text| names.contains(&name_of(&text)))
-        };
+        let is_source = |word: &Word| may_take(word, &names);
         let may_be_copied = !names.is_empty() && commands.iter().flat_map(sources).any(is_source);
         Self {
             paths,
@@ -387,12 +387,31 @@ fn is_copier(name: &str) -> bool {
     matches!(name, "cp" | "gcp" | "mv" | "ln" | "install" | "rsync")
 }
 
+/// Returns `true` if a word may name a file or folder of one of these names, or all that is in a
+/// folder of such a name, or in this one. A word without any known text is not taken to.
+fn may_take(word: &Word, names: &[&str]) -> bool {
+    let own_text = word.literal().unwrap_or_default().to_lowercase();
+    let text = plain(word);
+    let mut segments = text.rsplit('/');
+    names.contains(&last(own_text.trim_end_matches('/')))
+        || match segments.find(|name| name.contains(char::is_alphanumeric)) {
+            Some(own_name) => names.iter().any(|name| same(name, own_name)),
+            None => word.is_glob() && !word.is_dynamic(),
+        }
+}
+
 /// Returns the words that a program copies, moves or links from; all if an option may name the
 /// folder that it does that to.
 fn sources(command: &SimpleCommand) -> &[Word] {
-    let is_own = command.program().is_some_and(|name| is_copier(&name));
-    let Some((_, words)) = command.argv.split_first().filter(|_| is_own) else {
-        return &[];
+    let argv = &command.argv;
+    let words = match command.program().as_deref() {
+        Some("git") => {
+            let subcommand = command.subcommand_words.first();
+            let index = subcommand.filter(|at| argv.get(**at).is_some_and(|word| word.is("mv")));
+            index.map(|at| &argv[at + 1..]).unwrap_or_default()
+        }
+        Some(name) if is_copier(name) => &argv[1..],
+        _ => &[],
     };
     let names_target = |word: &Word| {
         let text = word.literal_prefix();

@@ -24,6 +24,9 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, Wor
     analysis.commands.iter().flat_map(|command| {
         let is_unknown = command.unlisted.is_some();
         let is_git = command.program().is_some_and(|name| name == "git");
+        let has_labels = command
+            .program()
+            .is_some_and(|name| matches!(&*name, "gh" | "glab"));
         let writes = command.changes && !is_unknown && !command.is("mkdir");
         let has_parts = is_unknown || is_git || command.is_code || command.has_parts;
         let texts: HashSet<usize> = command.texts.iter().copied().collect();
@@ -37,6 +40,7 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, Wor
             .chain(command.values.iter().map(|word| (word, false)))
             .flat_map(move |(word, is_kept)| {
                 let mut words = candidates(word);
+                words.extend(has_labels.then(|| unlabelled(word)).flatten());
                 let is_kept = is_kept && !command.is_code;
                 // A program may unpack it.
                 words.extend(is_unknown.then(|| word.stem()));
@@ -95,6 +99,13 @@ fn candidates(word: &Word) -> Vec<Word> {
         words.push(decoded(word, true));
     }
     words
+}
+
+/// Returns the file of a word such as `file#label`.
+fn unlabelled(word: &Word) -> Option<Word> {
+    let prefix = word.literal_prefix();
+    let (file, _) = prefix.split_once('#')?;
+    (!file.is_empty()).then(|| Word::from_text(file))
 }
 
 /// Returns the parts of a word between marks that stand in no path.

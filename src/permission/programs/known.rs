@@ -28,7 +28,8 @@ const GROUPS: &str = "\
 const KNOWN: &str = "\
 cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata locate-project fmt add!install!i remove,rm update audit expand package!build!check fix!build!check!fmt install!build!b
 rustup|show update!*
-npm pnpm yarn|config+set,config+delete,config+edit!*>.npmrc,~/.npmrc config!*
+npm pnpm|config+set,config+delete,config+del,config+rm,config+edit,config+fix,c+set,c+delete,c+del,c+rm,c+edit,c+fix,set!*>.npmrc,~/.npmrc config!*
+yarn|config+set,config+delete,config+unset,config+edit,set+version,plugin+import,plugin+remove!*>.npmrc,~/.npmrc,.yarnrc.yml,~/.yarnrc.yml config!*
 npm pnpm|version+.
 npm pnpm yarn bun|audit+--fix,audit+fix!install!i!update!up!dedupe version+--ignore-scripts,pack+--ignore-scripts version!run!run-script!publish pack!run!run-script init!create!install!i test,t,tst run,run-script start stop audit why ping workspace restart!start!stop
 npm|pkg+get pkg+set,pkg+delete!* dedupe!install!update!i prune!uninstall!remove!rm ci!install!i install+.,i+.!install!i!ci install,i,add,update,remove,uninstall,un,rm!ci
@@ -41,7 +42,7 @@ composer|install!* validate,run,run-script,test!* require,update,remove!*
 mvn mvnw gradle gradlew dotnet dune zig|compile,test-compile,classes,jar,build,test,check,assemble,package,verify validate clean run,watch,bootRun,runtest setup query tasks dependencies dependency:tree help:evaluate install restore,deps.get!* fmt,format
 docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config compose+build!build!pull stop!kill compose+stop!kill!stop start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull tag pull,compose+pull compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build compose+down!stop!rm!kill!remove!prune volume+create network+create rmi!remove volume+rm!prune network+rm!prune rm!remove!stop!kill!volume kill,compose+kill!stop!rm compose+rm!rm!stop!kill!remove!down prune!rm!rmi!remove!system login logout exec,compose+exec
 docker-compose|images top version config build!pull stop!kill!rm!down up,down,start,restart,pull,rm,kill!* exec
-kubectl oc|get top explain version port-forward api-resources api-versions cluster-info rollout+status rollout+history wait auth+can-i config+current-context config+get-contexts config+view config+use-context!* exec apply+--prune!* apply!create!patch!replace!edit!set!scale!label!annotate create!apply!replace!run!expose label,annotate!patch!apply!edit!replace rollout+restart,rollout+undo!patch!apply!edit!replace delete,scale!*
+kubectl oc|get top explain version port-forward api-resources api-versions cluster-info rollout+status rollout+history wait auth+can-i config+current-context config+get-contexts config+view config+use-context!* exec apply+--prune!* apply!create!patch!replace!edit!set!scale!label!annotate create!apply!replace!run!expose label+-o,label+-Ao,label+--output,annotate+-o,annotate+-Ao,annotate+--output!get!patch!apply!edit!replace label,annotate!patch!apply!edit!replace rollout+restart,rollout+undo!patch!apply!edit!replace delete,scale!*
 gh glab|auth+status+-t,auth+status+--show-token!* auth+login,auth+setup-git!*>~/.gitconfig repo+clone,repo+fork,repo+sync,run+download,release+download!* pr+checkout!co!sync!clone pr+checks run+list run+view run+watch pr+comment,issue+comment,mr+note pr+review!comment issue+create pr+create,mr+create!fork!push api,pr+edit,pr+close,pr+ready,issue+edit,issue+close!*
 terraform tofu|plan validate graph output version show!output!state import,taint,untaint!state fmt init,get providers!get apply!*
 helm|lint template get history version
@@ -54,6 +55,7 @@ ruff|check format rule
 golangci-lint|run,linters fmt
 turbo nx|run,build,test,lint,affected
 playwright cypress|test,run
+pre-commit|install,uninstall!*>.git/hooks
 tsc|*
 gcc g++ cc c++ clang clang++ javac|*
 java|*+-jar

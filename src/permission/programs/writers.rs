@@ -18,7 +18,7 @@ rsync | X | read/tree into | -avzrlptgoDnuPhHAXSxWcqKI -R!parents -kL!follow -B:
 split | X | read write/prefix | -d -abCln:text --bytes:text --lines:text --numeric-suffixes?text --suffix-length:text --additional-suffix:text --number:text
 mktemp | H | write/temporary |
 nano pico | X | write no:+ | -wlmSiE -Y:text
-vim vi nvim view | X | write/stdin plain | -nRdOopmM
+vim vi nvim view | X | write/stdin plain parts | -nRdOopmM
 gpg gpg2 | X | read/stem | -avdqbs -ru:text --verify --armor --decrypt --detach-sign --list-keys --list-secret-keys --fingerprint --batch --yes --quiet --verbose --recipient:text --local-user:text -k -K --sign --clearsign --encrypt -e -o:write --output:write
 ssh mosh | X | host login | -46AaCfGgKkMNnqsTtVvXxYy -BbcDeiJLlmpRWw:text
 scp sftp | X | read into/stdin | -r!links -pqCv346BT -Plc:text -i:read

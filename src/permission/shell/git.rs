@@ -33,6 +33,9 @@ pub(super) fn git(cx: &mut Context, row: &Row<'_>, start: usize) {
     }
 
     copies(cx, &subcommand, &first, arguments);
+    if subcommand == "init" && has_template(command, start, arguments) {
+        cx.add_path(Use::Write, Word::from_text(".git/hooks"));
+    }
 
     let is_any = finds_any(program, &words, arguments);
     let mut paths = words.iter().skip_while(|word| *word != "--");
@@ -97,6 +100,19 @@ fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments
     if copies {
         cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
+}
+
+/// Returns `true` if `git init` may copy the hooks of a folder that an option, a setting or a
+/// variable names.
+fn has_template(command: &SimpleCommand, start: usize, arguments: &Arguments<'_>) -> bool {
+    let is_setting = |word: &Word| {
+        let text = word.to_string().to_ascii_lowercase();
+        text.contains("init.templatedir")
+    };
+    let is_variable = |name: &String| name == "GIT_TEMPLATE_DIR";
+    !arguments.unknown.is_empty()
+        || command.argv[..start].iter().any(is_setting)
+        || command.assignments.iter().any(is_variable)
 }
 
 /// Returns `true` if an address is a path.

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::files::{Place, describe, describe_words, places};
 use super::options::{options, uncertain_words};
 use super::row::Row;
-use super::targets::{derived, named, subcommand, targets};
+use super::targets::{derived, named, settings, subcommand, targets};
 use super::word::Word;
 use super::{awk, git, peel, sed, shells};
 
@@ -45,6 +45,10 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
             if !command.guessed {
                 places(cx, argv, Place::Local, &Arguments::default());
                 unknown(cx, name, command);
+                let words = argv[start - 1..].iter();
+                let words = words.filter(|word| !word.starts_with_dash());
+                let words: Vec<String> = words.map(ToString::to_string).collect();
+                settings(cx, name, &words, &[]);
             }
         } else {
             launched(cx, name, argv, globals);

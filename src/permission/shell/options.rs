@@ -23,6 +23,9 @@ pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
             );
         }
 
+        if let Some(value) = option.value.as_ref().filter(|_| program.reads) {
+            output(cx, command, &option.name, value);
+        }
         match program.dash {
             Dash::Harmless => {}
             Dash::Runs if program.runs_code() => {
@@ -65,6 +68,38 @@ pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
     for (kind, value) in &arguments.values {
         option_value(cx, row, kind, value);
     }
+}
+
+/// Notes the file that a reader may write because of an option that its row does not have: a value
+/// in the word of the option, unless that selects something, or the word behind an option with the
+/// name of an output. Behind another one, it may be a file that is read.
+fn output(cx: &mut Context, command: &SimpleCommand, name: &str, value: &Word) {
+    const OUTPUTS: &str = "out save report write diag dump log sql count found ignored categor";
+    const CHOICES: &str = "exclude ignore include skip not match glob pattern filter e g I";
+    let text = value.to_string();
+    let is_joined = command.argv.iter().map(Word::to_string).any(|word| {
+        let before = word.strip_suffix(&*text);
+        word.starts_with('-') && before.is_some_and(|before| !before.is_empty())
+    });
+    let mut parts = name.split(['-', '_']).filter(|part| !part.is_empty());
+    let may_write = if is_joined {
+        !parts.any(|part| CHOICES.split(' ').any(|known| known == part))
+    } else {
+        let is_output = |part: &str| {
+            let is_like = |known: &str| part.starts_with(known) || known.starts_with(part);
+            part.len() > 1 && OUTPUTS.split(' ').any(is_like)
+        };
+        matches!(name, "-o" | "-D") || parts.any(is_output)
+    };
+    // What the command makes is the value of too many other options.
+    if !may_write || value.is_dynamic() {
+        return;
+    }
+    let prefix = value.literal_prefix();
+    let key = prefix.find('=').map(|at| &prefix[..=at]);
+    let part = key.and_then(|key| value.without_prefix(key));
+    let values = [Some(value.clone()), part].into_iter().flatten();
+    values.for_each(|value| cx.add_path(Use::Target, value));
 }
 
 /// Notes the file that a word names if it is an option when the command runs.

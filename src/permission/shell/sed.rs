@@ -3,10 +3,13 @@
 use super::analysis::Use;
 use super::context::Context;
 use super::row::Row;
-use super::word::Word;
+use super::word::{Part, Word};
 
 /// The maximum number of files that are looked for in a script.
 const MAX_FILES: usize = 64;
+
+/// The mark in the place of a part of a script that is not known. No script of a command has it.
+const UNKNOWN: char = '\0';
 
 /// `sed`: scripts of plain commands are harmless; `e`, `w`, `r` and what is not known are not.
 pub(super) fn sed(cx: &mut Context, row: &Row<'_>) {
@@ -16,23 +19,97 @@ pub(super) fn sed(cx: &mut Context, row: &Row<'_>) {
         scripts.extend(arguments.operands.first());
     }
 
-    let texts: Option<Vec<String>> = scripts.into_iter().map(Word::literal).collect();
-    let script = texts.map(|texts| texts.join("\n"));
-    if !script.as_deref().is_some_and(is_plain_sed) {
+    let texts: Vec<String> = scripts.into_iter().map(text_of).collect();
+    let script = texts.join("\n");
+    if script.contains(UNKNOWN) || !is_plain_sed(&script) {
         cx.inline_code(row.index, "sed");
-        files(cx, script.as_deref().unwrap_or_default());
+        files(cx, &script);
+        if let Some(file) = made_file(&script) {
+            cx.add_path(Use::Write, file);
+        }
     }
 }
 
-/// Notes the files that `w` and `r` name anywhere in a script, each up to the end of its line.
-fn files(cx: &mut Context, script: &str) {
-    let uses = script.char_indices().filter_map(|(at, c)| match c {
-        'w' | 'W' => Some((at, Use::Write)),
-        'r' | 'R' => Some((at, Use::Read)),
-        _ => None,
+/// Returns the text of a script, with a mark for each part that is not known.
+fn text_of(script: &Word) -> String {
+    let texts = script.parts.iter().map(|part| match part {
+        Part::Text { text, .. } => text.clone(),
+        Part::Brace(c) => c.to_string(),
+        _ => UNKNOWN.to_string(),
     });
-    for (count, (at, path_use)) in uses.enumerate() {
-        let path = script[at + 1..].lines().next().unwrap_or_default();
+    texts.collect()
+}
+
+/// Returns the first file that a script writes under a name that is known in part.
+fn made_file(script: &str) -> Option<Word> {
+    let is_flag = |c: char| c.is_ascii_digit() || "gpiImMe".contains(c) || c == UNKNOWN;
+    let mut rest = script;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}', UNKNOWN]);
+        let after = match rest.strip_prefix('\\') {
+            Some(pattern) => {
+                let delimiter = pattern.chars().next()?;
+                after_delimiter(&pattern[delimiter.len_utf8()..], delimiter)?
+            }
+            None => after_addresses(rest)?,
+        };
+        rest = after.trim_start_matches([' ', '\t', '!', UNKNOWN]);
+        let command = rest.chars().next()?;
+        rest = &rest[command.len_utf8()..];
+        if matches!(command, 's' | 'y') {
+            rest = after_substitution(rest)?.trim_start_matches(is_flag);
+        }
+
+        let file = match command {
+            '{' => continue,
+            'a' | 'i' | 'c' => {
+                rest = after_text(rest);
+                continue;
+            }
+            'w' | 'W' => Some(rest),
+            's' => rest.strip_prefix('w'),
+            _ => None,
+        };
+        let name = file.and_then(|file| file.lines().next());
+        if let Some(name) = name.filter(|name| name.contains(UNKNOWN)) {
+            return Some(word_of(name.trim_start()));
+        }
+        let takes_line = file.is_some() || matches!(command, 'r' | 'R' | '#');
+        let ends: &[char] = if takes_line {
+            &['\n']
+        } else {
+            &['\n', ';', '}']
+        };
+        rest = &rest[rest.find(ends)?..];
+    }
+}
+
+/// Returns the word that a text with marks stands for.
+fn word_of(text: &str) -> Word {
+    let mut word = Word::default();
+    for (index, known) in text.split(UNKNOWN).enumerate() {
+        if index > 0 {
+            word.push_value(None, true);
+        }
+        word.push_text(known, true);
+    }
+    word
+}
+
+/// Notes the files that `w` and `r` name anywhere in a script, each up to the end of its line, as
+/// far as all of that is known.
+fn files(cx: &mut Context, script: &str) {
+    let ends = script
+        .lines()
+        .filter_map(|line| line.rsplit(UNKNOWN).next());
+    let uses = ends.flat_map(|end| {
+        end.char_indices().filter_map(move |(at, c)| match c {
+            'w' | 'W' => Some((&end[at + 1..], Use::Write)),
+            'r' | 'R' => Some((&end[at + 1..], Use::Read)),
+            _ => None,
+        })
+    });
+    for (count, (path, path_use)) in uses.enumerate() {
         let is_known = count < MAX_FILES;
         let word = is_known.then(|| Word::from_text(path.trim_start()));
         cx.add_path(path_use, word.unwrap_or_else(Word::unknown));

@@ -43,9 +43,10 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
     for word in words {
         let names = ENDINGS.map(|ending| joined(word, &format!(".{ending}")));
         if program.takes_any(&["stem", "ending"]) {
-            names
-                .iter()
-                .for_each(|name| cx.add_path(Use::Read, name.clone()));
+            // gzip looks for these as well.
+            let others = [".z", "-z"].map(|ending| joined(word, ending));
+            let names = names.iter().chain(&others);
+            names.for_each(|name| cx.add_path(Use::Read, name.clone()));
         }
         if program.takes("stem") {
             names
@@ -54,11 +55,30 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
             let stem = word.stem();
             cx.add_path(Use::Target, joined(&stem, ".tar"));
             cx.add_path(Use::Target, stem);
+            if let Some(stem) = without_joined_ending(word) {
+                cx.add_path(Use::Target, stem);
+            }
         }
     }
 }
 
-/// Notes the subcommand, and the settings that a known one changes.
+/// Returns the word without `-gz`, `-z` or `_z`, in any case of letters, which gzip takes for
+/// endings of names.
+fn without_joined_ending(word: &Word) -> Option<Word> {
+    let mut stem = word.clone();
+    let Some(Part::Text { text, .. }) = stem.parts.last_mut() else {
+        return None;
+    };
+    let (name, ending) = text.rsplit_once(['-', '_'])?;
+    let is_ending = ["gz", "z"]
+        .iter()
+        .any(|known| ending.eq_ignore_ascii_case(known));
+    let name = is_ending.then(|| name.to_owned())?;
+    *text = name;
+    Some(stem)
+}
+
+/// Notes the subcommand, and the settings that it changes.
 pub(super) fn subcommand(
     cx: &mut Context,
     index: usize,
@@ -82,15 +102,20 @@ pub(super) fn subcommand(
     let options: Vec<String> = globals.chain(arguments.names.iter().cloned()).collect();
     let mut uncertain = arguments.uncertain.iter();
     let is_open = uncertain.any(|at| !has_fixed_end(&argv[*at]));
-    if let Some(known) = known(name, &words, &options, 0) {
-        let files = known.settings();
-        files.for_each(|file| cx.add_path(Use::Target, Word::from_text(file).with_home()));
-    }
+    settings(cx, name, &words, &options);
     cx.analysis.commands[index].subcommand = Some(Subcommand {
         words,
         options,
         is_open,
     });
+}
+
+/// Notes the settings that a known subcommand changes.
+pub(super) fn settings(cx: &mut Context, name: &str, words: &[String], options: &[String]) {
+    if let Some(known) = known(name, words, options, 0) {
+        let files = known.settings();
+        files.for_each(|file| cx.add_path(Use::Target, Word::from_text(file).with_home()));
+    }
 }
 
 /// Returns the word with a text behind it.
