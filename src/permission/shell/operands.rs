@@ -10,7 +10,7 @@ use super::context::Context;
 use super::files::{Place, describe, describe_words, places};
 use super::options::{options, uncertain_words};
 use super::row::Row;
-use super::targets::{derived, named, settings, subcommand, targets};
+use super::targets::{derived, named, setting_files, subcommand, targets};
 use super::word::Word;
 use super::{awk, git, peel, sed, shells};
 
@@ -48,7 +48,7 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
                 let words = argv[start - 1..].iter();
                 let words = words.filter(|word| !word.starts_with_dash());
                 let words: Vec<String> = words.map(ToString::to_string).collect();
-                settings(cx, name, &words, &[]);
+                setting_files(cx, name, &words, &[]);
             }
         } else {
             launched(cx, name, argv, globals);

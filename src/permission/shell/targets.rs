@@ -102,7 +102,7 @@ pub(super) fn subcommand(
     let options: Vec<String> = globals.chain(arguments.names.iter().cloned()).collect();
     let mut uncertain = arguments.uncertain.iter();
     let is_open = uncertain.any(|at| !has_fixed_end(&argv[*at]));
-    settings(cx, name, &words, &options);
+    setting_files(cx, name, &words, &options);
     cx.analysis.commands[index].subcommand = Some(Subcommand {
         words,
         options,
@@ -111,7 +111,7 @@ pub(super) fn subcommand(
 }
 
 /// Notes the settings that a known subcommand changes.
-pub(super) fn settings(cx: &mut Context, name: &str, words: &[String], options: &[String]) {
+pub(super) fn setting_files(cx: &mut Context, name: &str, words: &[String], options: &[String]) {
     if let Some(known) = known(name, words, options, 0) {
         let files = known.settings();
         files.for_each(|file| cx.add_path(Use::Target, Word::from_text(file).with_home()));
