@@ -17,7 +17,7 @@ use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
 use super::rule::{Behavior, Rule, RuleKind};
-use super::shell::{Analysis, SimpleCommand, Use, Weight, Word};
+use super::shell::{Analysis, Reason, SimpleCommand, Use, Weight, Word};
 
 /// The maximum length of a tool's name in a reason, in characters.
 const MAX_NAME: usize = 64;
@@ -188,11 +188,12 @@ impl Policy<'_> {
             return Some(question);
         }
 
-        self.protected(call).map(|path| {
-            let text = format!("{} decides what runs later", short_path(&path));
-            let question = Explanation::new(Behavior::Ask, text).by_protection();
-            self.beyond_limit().unwrap_or(question)
-        })
+        let text = match self.protected(call) {
+            Some(path) => format!("{} decides what runs later", short_path(&path)),
+            None => unread_part(call)?.to_string(),
+        };
+        let question = Explanation::new(Behavior::Ask, text).by_protection();
+        Some(self.beyond_limit().unwrap_or(question))
     }
 
     /// Returns the question about a call that a rule may be about.
@@ -491,4 +492,11 @@ impl Policy<'_> {
                 CallAccess::Command(_) | CallAccess::Url(_) | CallAccess::Agent(_) => false,
             })
     }
+}
+
+/// Returns the reason why a part of a command was not examined: it may write any protected path.
+fn unread_part<'c>(call: &'c CallAccesses<'_>) -> Option<&'c Reason> {
+    // Most texts in the arguments of an unknown tool are no commands.
+    let mut commands = call.commands().filter(|_| !call.is_guessed);
+    commands.find_map(|command| command.analysis.unread.as_ref())
 }

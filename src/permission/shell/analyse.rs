@@ -28,7 +28,7 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
 
 fn read(cx: &mut Context, command: &str) {
     if command.len() > MAX_LENGTH {
-        return cx.note(Reason::Limit("length"));
+        return cx.leave_out(Reason::Limit("length"));
     }
 
     for c in command.chars() {

@@ -25,6 +25,8 @@ pub(crate) struct Analysis {
     pub(crate) commands: Vec<SimpleCommand>,
     /// The reasons why the list of commands, or their effects, may be incomplete.
     pub(crate) opaque: Vec<Reason>,
+    /// The reason why a part of it that is sure to run was not examined.
+    pub(crate) unread: Option<Reason>,
     /// The paths of redirections, options and operands with a known use.
     pub(crate) paths: Vec<(Use, Word)>,
     /// True if all of it runs in the folders that it changes to one by one, but for `mkdir` before

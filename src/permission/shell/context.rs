@@ -105,7 +105,7 @@ impl Context {
     pub(super) fn has_room_for_path(&mut self) -> bool {
         let has_room = self.analysis.paths.len() < MAX_PATHS;
         if !has_room {
-            self.note(Reason::Limit("number of paths"));
+            self.leave_out(Reason::Limit("number of paths"));
         }
         has_room
     }
@@ -126,13 +126,30 @@ impl Context {
     }
 
     pub(super) fn stop<T>(&mut self, why: &'static str) -> Parse<T> {
-        self.note(Reason::Syntax(why));
+        self.leave_out(Reason::Syntax(why));
         Err(Stop)
     }
 
     pub(super) fn limit<T>(&mut self, what: &'static str) -> Parse<T> {
-        self.note(Reason::Limit(what));
+        self.leave_out(Reason::Limit(what));
         Err(Stop)
+    }
+
+    /// Notes that a part of the command is not examined, unless it only may run.
+    pub(super) fn leave_out(&mut self, reason: Reason) {
+        if !self.is_guessing || self.is_full {
+            self.analysis.unread.get_or_insert(reason.clone());
+        }
+        self.note(reason);
+    }
+
+    /// Examines a text that may be no command of a shell: what is left out of it does not count.
+    pub(super) fn examine_text(&mut self, examine: impl FnOnce(&mut Self)) {
+        let unread = self.analysis.unread.clone();
+        examine(self);
+        if !self.is_full {
+            self.analysis.unread = unread;
+        }
     }
 
     pub(super) fn enter(&mut self) -> Parse<()> {
@@ -282,7 +299,7 @@ impl Context {
                 is_guess: self.is_guessing,
             });
         } else {
-            self.note(Reason::Limit("number of commands"));
+            self.leave_out(Reason::Limit("number of commands"));
         }
     }
 

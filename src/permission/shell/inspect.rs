@@ -26,7 +26,7 @@ pub(super) fn inspect(cx: &mut Context) {
         while let Some(script) = cx.later.pop() {
             let command = SimpleCommand::default();
             cx.is_guessing = script.is_guess;
-            shells::run_text(cx, &command, &script.source, &script.text);
+            cx.examine_text(|cx| shells::run_text(cx, &command, &script.source, &script.text));
             cx.is_guessing = false;
         }
 

@@ -106,7 +106,7 @@ pub(super) fn started(
     runner: Option<(usize, usize)>,
 ) {
     if command.via.len() >= 32 {
-        cx.note(Reason::Limit("nesting"));
+        cx.leave_out(Reason::Limit("nesting"));
         return;
     }
 

@@ -52,7 +52,7 @@ pub(super) fn run_word(cx: &mut Context, command: &SimpleCommand, via: &str, wor
 pub(super) fn run_text(cx: &mut Context, command: &SimpleCommand, via: &str, text: &str) {
     let mut chain = command.via.clone();
     if chain.len() >= 32 {
-        cx.note(Reason::Limit("nesting"));
+        cx.leave_out(Reason::Limit("nesting"));
         return;
     }
     chain.push(via.to_owned());
@@ -191,6 +191,12 @@ pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_sh
     }
 
     cx.note(Reason::ShellInput(name.to_owned()));
+    // It may be a text in another language.
+    cx.examine_text(|cx| piped_input(cx, name, command));
+}
+
+/// Examines the text that the command before a pipe prints.
+fn piped_input(cx: &mut Context, name: &str, command: &SimpleCommand) {
     if let Some(Some(before)) = command.piped {
         let source = cx.analysis.commands[before].clone();
         match source.program().as_deref() {
