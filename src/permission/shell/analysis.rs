@@ -7,7 +7,7 @@ use crate::permission::programs::{
     KnownFiles, is_uncertain, is_versioned, known_files, without_version,
 };
 
-use super::environment::{is_outer, is_special};
+use super::environment::{is_outer, is_set_to_text, is_special};
 use super::word::{Part, Word, printable};
 
 /// The maximum number of parts, and of bytes, of a folder that a command changes to.
@@ -94,6 +94,7 @@ impl Analysis {
         word.parts.iter().any(|part| match part.variable() {
             Some(name) => {
                 self.unknown.contains(name)
+                    || is_set_to_text(name)
                     || self.sets_any && !is_outer(name)
                     || self.sets_names && !is_special(name)
             }

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::options::runs;
 use super::shells::{run_word, run_words};
 use super::simple::exports;
-use super::word::{Part, Word};
+use super::word::{OUTER, Part, Word};
 
 /// Examines a builtin. Returns `false` if `name` is no builtin that matters.
 pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
@@ -30,9 +30,12 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
                 .for_each(|word| runs(cx, name, "=", command, word));
         }
         "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "compopt" | "fc"
-        | "history" | "let" | "unalias" | "getopts" | "caller" | "disown" | "suspend"
-        | "logout" => {
+        | "history" | "let" | "unalias" | "caller" | "disown" | "suspend" | "logout" => {
             cx.note(Reason::Builtin(name.to_owned()));
+        }
+        "getopts" => {
+            cx.note(Reason::Builtin(name.to_owned()));
+            names(cx, name, args.get(1..2).unwrap_or_default());
         }
         "jobs" => {
             let is_plain = |word: &Word| word.literal().is_some_and(|text| !text.contains('x'));
@@ -295,7 +298,8 @@ fn may_be_operator(cx: &Context, part: &Part) -> bool {
         return false;
     };
 
-    let Some(name) = name.as_deref().filter(|name| is_name(name) && *name != "_") else {
+    let is_plain = |name: &&str| is_name(name) && !matches!(*name, "_" | OUTER);
+    let Some(name) = name.as_deref().filter(is_plain) else {
         return true;
     };
 

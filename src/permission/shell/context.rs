@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
 use super::environment::{is_harmless, is_local, is_outer, is_run, is_set_by_shell};
 use super::loops::Loops;
-use super::word::{LISTED, Part, Word};
+use super::word::{LISTED, OUTER, Part, Word};
 use crate::backend::Shell;
 
 /// The maximum length of a command, in bytes; longer ones are not analyzed.
@@ -180,8 +180,24 @@ impl Context {
             self.is_full = true;
             return self.limit("number of commands");
         }
+        self.record_last(&command);
         self.analysis.commands.push(command);
         Ok(self.analysis.commands.len() - 1)
+    }
+
+    /// Notes the value of `$_` after a command, unless it has variables: their values are examined
+    /// later, as commands of their own.
+    fn record_last(&mut self, command: &SimpleCommand) {
+        let word = command.argv.last().cloned().unwrap_or_default();
+        let values = self.constants.entry("_".to_owned()).or_default();
+        if values.contains(&word) || word.is_dynamic() && !command.guessed {
+            return;
+        }
+        if word.is_glob() || values.len() >= MAX_GUESSES {
+            self.analysis.unknown.insert("_".to_owned());
+        } else {
+            values.push(word);
+        }
     }
 
     /// Returns `true` if a command has run that does more than make a folder: the first is a `cd`,
@@ -277,7 +293,7 @@ impl Context {
         let is_own = |part: &Part| match part {
             Part::Value { name, .. } => {
                 let name = name.as_deref().unwrap_or(LISTED);
-                name.starts_with(LISTED) || name == "_" || self.constants.contains_key(name)
+                name.starts_with(LISTED) || matches!(name, "_" | OUTER) || self.constants.contains_key(name)
             }
             part => matches!(part, Part::Home(_)),
         };

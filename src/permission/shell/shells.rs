@@ -4,7 +4,7 @@ use super::analysis::{Reason, SimpleCommand};
 use super::builtins::is_harmless_setting;
 use super::context::Context;
 use super::parser::Parser;
-use super::word::{Part, Word};
+use super::word::{OUTER, Part, Word};
 use crate::backend::Shell;
 use crate::util::path::lexical;
 
@@ -13,8 +13,7 @@ pub(crate) const SHELLS: [&str; 9] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "ksh93",
 ];
 
-/// Returns the script that a word becomes, with a variable that is never set in the place of
-/// unknown parts.
+/// Returns the script that a word becomes, with [`OUTER`] in the place of unknown parts.
 fn script_of(word: &Word) -> (String, bool) {
     let mut text = String::new();
     let mut complete = true;
@@ -31,7 +30,9 @@ fn script_of(word: &Word) -> (String, bool) {
             }
             Part::Value { .. } => {
                 complete = false;
-                text.push_str("${_}");
+                text.push_str("${");
+                text.push_str(OUTER);
+                text.push('}');
             }
         }
     }
