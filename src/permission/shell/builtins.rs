@@ -156,6 +156,12 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
             if text[1..].contains(['n', 'i', 'f', 'u', 'l', 'c']) {
                 cx.note(Reason::Builtin(format!("{name} {text}")));
             }
+            // Another name of a variable: what sets or reads one sets or reads the other.
+            let makes_name = text.starts_with('-') && text.contains('n');
+            if makes_name && matches!(name, "declare" | "typeset" | "local") {
+                cx.analysis.sets_any = true;
+                cx.analysis.sets_names = true;
+            }
 
             continue;
         }
