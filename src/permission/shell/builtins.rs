@@ -55,7 +55,11 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         "read" | "mapfile" | "readarray" | "unset" | "wait" => names(cx, name, args),
         "printf" => printf(cx, args),
         "test" | "[" => tests(cx, name, args),
-        "cd" | "pushd" => cx.add_path(Use::Directory, directory(args)),
+        "cd" | "pushd" => {
+            for folder in directories(cx, args) {
+                cx.add_path(Use::Directory, folder);
+            }
+        }
         "source" | "." => {
             cx.note(Reason::Builtin(name.to_owned()));
             return false;
@@ -127,17 +131,24 @@ pub(super) fn is_harmless_setting(word: &Word) -> bool {
     is_name || (text.starts_with(['-', '+']) && text[1..].bytes().all(is_known))
 }
 
-/// Returns the directory that `cd` changes to with these words: home without any.
-fn directory(args: &[Word]) -> Word {
+/// Returns the directories that `cd` may change to with these words: home without any, or what the
+/// script sets it to.
+fn directories(cx: &mut Context, args: &[Word]) -> Vec<Word> {
     if let Some(target) = args.iter().find(|word| !word.starts_with_dash()) {
-        return target.clone();
+        return vec![target.clone()];
     }
-    if !args.is_empty() {
-        return Word::unknown();
-    }
-    let mut home = Word::default();
-    home.parts.push(Part::Home(String::new()));
-    home
+    let name = if args.is_empty() { "HOME" } else { "OLDPWD" };
+    let mut value = Word::default();
+    value.push_value(Some(name.to_owned()), true);
+    let mut directories = cx.guesses(&value);
+    directories.push(match name {
+        _ if cx.analysis.unknown.contains(name) => value,
+        "HOME" => Word {
+            parts: vec![Part::Home(String::new())],
+        },
+        _ => Word::unknown(),
+    });
+    directories
 }
 
 fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {

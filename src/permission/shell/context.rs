@@ -76,6 +76,10 @@ pub(super) struct Context {
     pub(super) numbers: BTreeSet<String>,
     /// Programs whose output is known in part.
     pub(super) printers: BTreeSet<String>,
+    /// True if the script sets the variables that `~` stands for.
+    pub(super) has_own_home: bool,
+    /// True if such a variable was found, other than for a program alone.
+    pub(super) sets_folders: bool,
     /// True if a command gives a program another name.
     pub(super) has_alias: bool,
 }
@@ -236,6 +240,7 @@ impl Context {
 
     /// Notes a value of a variable.
     pub(super) fn record(&mut self, name: &str, value: Option<&Word>, exported: bool) {
+        self.sets_folders |= matches!(name, "HOME" | "PWD" | "OLDPWD" | "DIRSTACK");
         let is_harmless =
             is_harmless(name, value) && value.is_some_and(|value| self.is_foreign(value));
         if let Some(value) = value.filter(|value| is_harmless && value.is_dynamic()) {
