@@ -221,7 +221,8 @@ impl PathOf {
     /// A word of a command that may have changed to one of `directories`.
     pub(crate) fn of_word(word: &Word, context: &PathContext, directories: &[Word]) -> Self {
         let mut paths = vec![resolve(word, &root(context), context)];
-        if !is_anchored(word) {
+        let left_word = in_left_folder(word).filter(|_| !directories.is_empty());
+        if !is_anchored(word) || left_word.is_some() {
             let mut bases = vec![root(context)];
             let is_known = directories.len() <= MAX_DIRECTORIES;
             if !is_known {
@@ -243,6 +244,11 @@ impl PathOf {
                     .skip(1)
                     .map(|base| resolve(word, base, context)),
             );
+            if let Some(word) = left_word {
+                // It may be another folder, too: the first path is not certain.
+                paths.push(paths[0].clone());
+                paths.extend(bases.iter().map(|base| resolve(&word, base, context)));
+            }
         }
 
         let text = word.literal_prefix();
@@ -399,6 +405,24 @@ fn is_anchored(word: &Word) -> bool {
         Some(Part::Home(_)) => true,
         first => first.and_then(Part::variable) == Some("HOME"),
     }
+}
+
+/// Returns the word from the folder of the command, if it begins with a folder that the command has
+/// left: `~-/x`, `~1/x`, `$OLDPWD/x`.
+fn in_left_folder(word: &Word) -> Option<Word> {
+    let is_index = |c: char| c.is_ascii_digit() || "+-".contains(c);
+    let is_left = match word.parts.first()? {
+        Part::Home(name) => name.starts_with(is_index),
+        part => part.variable() == Some("OLDPWD"),
+    };
+    is_left.then(|| {
+        let mut word = word.clone();
+        word.parts[0] = Part::Value {
+            name: Some("PWD".to_owned()),
+            quoted: true,
+        };
+        word
+    })
 }
 
 /// Returns `true` if nothing is joined to `~`: `~{a,b}` names users.
