@@ -35,6 +35,8 @@ pub(crate) enum Segment {
 
 /// Changes of directory that are followed one by one; after more, a relative path may be anywhere.
 pub(super) const MAX_DIRECTORIES: usize = 4;
+/// The maximum number of directories that are followed from the workspace after more changes.
+const MAX_BASES: usize = 16;
 /// The start of a relative path when its folder is unknown.
 const NO_HOME: &str = "~";
 const NO_WORKSPACE: &str = ".";
@@ -229,9 +231,10 @@ impl PathOf {
                 bases.push(vec![Segment::Unknown]);
             }
 
-            for directory in directories.iter().filter(|_| is_known) {
-                for base in &bases.clone() {
-                    let next = resolve(directory, base, context);
+            for directory in followed(directories) {
+                let count = if is_known { bases.len() } else { 1 };
+                for at in 0..count {
+                    let next = resolve(directory, &bases[at], context);
                     if !bases.contains(&next) {
                         bases.push(next);
                     }
@@ -405,6 +408,20 @@ fn is_anchored(word: &Word) -> bool {
         Some(Part::Home(_)) => true,
         first => first.and_then(Part::variable) == Some("HOME"),
     }
+}
+
+/// Returns the directories from which relative paths are resolved.
+fn followed(directories: &[Word]) -> Vec<&Word> {
+    if directories.len() <= MAX_DIRECTORIES {
+        return directories.iter().collect();
+    }
+    let mut followed = Vec::new();
+    for directory in directories.iter().take(4 * MAX_BASES) {
+        if followed.len() < MAX_BASES && !followed.contains(&directory) {
+            followed.push(directory);
+        }
+    }
+    followed
 }
 
 /// Returns the word from the folder of the command, if it begins with a folder that the command has
