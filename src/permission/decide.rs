@@ -262,6 +262,7 @@ impl Policy<'_> {
             // A link to a folder around the workspace leads to all protected paths.
             .chain(links.filter(|word| path_of(word).has_within(self.context)))
             .chain(self.protected_changes(paths))
+            .chain(self.changes_of_git(paths))
             .chain(work_folders.filter(|word| protected_paths.contain(&path_of(word).known())));
         words.next().map(|word| word.word.to_string())
     }
@@ -287,6 +288,22 @@ impl Policy<'_> {
                 || self.protected_paths.contain_or_are(&path)
         });
         words.map(|(path_word, _)| path_word)
+    }
+
+    /// Returns the words that name files of git if their folder is the one of a repository, where
+    /// that is not known.
+    fn changes_of_git<'p>(&self, paths: &'p CommandPaths) -> impl Iterator<Item = &'p PathWord> {
+        let may_run_anywhere = paths.may_run_anywhere();
+        let words = paths.words.iter();
+        let words = words.filter(|(_, word_use)| word_use.is_written && !word_use.is_git);
+        let targets = paths.used(&[Use::Write, Use::Target, Use::TargetInFolder]);
+        let files = words.map(|(path_word, _)| path_word).chain(targets);
+        files.filter(move |file| {
+            may_run_anywhere && !file.word.is_dynamic() && {
+                let path = paths.path_of(file, self.context);
+                self.protected_paths.may_be_of_git(&path)
+            }
+        })
     }
 
     /// Returns the decision of the rules that cover everything the call does, or what they leave

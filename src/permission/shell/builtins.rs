@@ -135,7 +135,13 @@ pub(super) fn is_harmless_setting(word: &Word) -> bool {
 /// script sets it to.
 fn directories(cx: &mut Context, args: &[Word]) -> Vec<Word> {
     if let Some(target) = args.iter().find(|word| !word.starts_with_dash()) {
-        return vec![target.clone()];
+        let mut values = cx.constants.get("CDPATH").into_iter().flatten();
+        let is_set = cx.analysis.unknown.contains("CDPATH") || values.any(|value| !value.is(""));
+        let mut found = Word::default();
+        found.push_value(None, true);
+        found.push_text("/", true);
+        found.parts.extend_from_slice(&target.parts);
+        return [target.clone()].into_iter().chain(is_set.then_some(found)).collect();
     }
     let name = if args.is_empty() { "HOME" } else { "OLDPWD" };
     let mut value = Word::default();
