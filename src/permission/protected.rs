@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::beneath::Beneath;
 use super::disk::Disk;
-use super::glob::{GlobToken, Match};
+use super::glob::{GlobToken, Match, intersect, tokens};
 use super::paths::{PathContext, PathOf, PathPattern, Segment, is_literal};
 
 /// Protected in each folder of git, in any case of letters: git runs them or what they name, or
@@ -62,6 +62,22 @@ fn patterns(texts: impl Iterator<Item = String>) -> Vec<PathPattern> {
     let patterns = texts.map(|text| PathPattern::new(&text));
     patterns
         .map(|pattern| pattern.expect("the lists hold patterns"))
+        .collect()
+}
+
+/// Returns the paths of this name in a repository, if files or hooks of git have it. In the name,
+/// `*` and `?` are wildcards.
+pub(super) fn files_of_git(name: &str) -> Vec<String> {
+    let lowercase_name = tokens(&name.to_lowercase());
+    let is_any = |names: &str| {
+        let names = names.to_lowercase();
+        let mut names = names.split_whitespace();
+        names.any(|known| intersect(&tokens(known), &lowercase_name))
+    };
+    let folders = [(".git", GIT), (".git/hooks", HOOKS)].into_iter();
+    let folders = folders.filter(|(_, names)| is_any(names));
+    folders
+        .map(|(folder, _)| format!("{folder}/{name}"))
         .collect()
 }
 

@@ -141,7 +141,10 @@ fn directories(cx: &mut Context, args: &[Word]) -> Vec<Word> {
         found.push_value(None, true);
         found.push_text("/", true);
         found.parts.extend_from_slice(&target.parts);
-        return [target.clone()].into_iter().chain(is_set.then_some(found)).collect();
+        return [target.clone()]
+            .into_iter()
+            .chain(is_set.then_some(found))
+            .collect();
     }
     let name = if args.is_empty() { "HOME" } else { "OLDPWD" };
     let mut value = Word::default();

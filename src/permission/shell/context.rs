@@ -298,7 +298,9 @@ impl Context {
         let is_own = |part: &Part| match part {
             Part::Value { name, .. } => {
                 let name = name.as_deref().unwrap_or(LISTED);
-                name.starts_with(LISTED) || matches!(name, "_" | OUTER) || self.constants.contains_key(name)
+                name.starts_with(LISTED)
+                    || matches!(name, "_" | OUTER)
+                    || self.constants.contains_key(name)
             }
             part => matches!(part, Part::Home(_)),
         };
