@@ -6,7 +6,7 @@ use std::hash::Hash;
 use super::disk::{Disk, Listing};
 use super::links::Links;
 use super::path_words::{WordUse, path_words};
-use super::paths::{PathContext, PathOf};
+use super::paths::{MAX_DIRECTORIES, PathContext, PathOf};
 use super::shell::{Analysis, SimpleCommand, Tree, Use, Word};
 
 /// The words of a command that may be paths, and the targets of links in them.
@@ -168,6 +168,13 @@ impl CommandPaths {
     /// Returns `true` if the command changes its folder, or makes a link.
     pub(super) fn changes_places(&self) -> bool {
         !self.directories.is_empty() || self.used(&[Use::Linked]).next().is_some()
+    }
+
+    /// Returns `true` if a program may run in a folder of which the name says nothing: one that the
+    /// command makes up, or one behind many changes.
+    pub(super) fn may_run_anywhere(&self) -> bool {
+        let mut folders = self.used(&[Use::Directory]);
+        self.directories.len() > MAX_DIRECTORIES || folders.any(|folder| folder.is_made)
     }
 
     /// Returns the folders that a program works on as on its project.

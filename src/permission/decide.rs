@@ -17,7 +17,7 @@ use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
 use super::rule::{Behavior, Rule, RuleKind};
-use super::shell::{Analysis, SimpleCommand, Use, Weight, Word};
+use super::shell::{Analysis, Reason, SimpleCommand, Use, Weight, Word};
 
 /// The maximum length of a tool's name in a reason, in characters.
 const MAX_NAME: usize = 64;
@@ -188,11 +188,12 @@ impl Policy<'_> {
             return Some(question);
         }
 
-        self.protected(call).map(|path| {
-            let text = format!("{} decides what runs later", short_path(&path));
-            let question = Explanation::new(Behavior::Ask, text).by_protection();
-            self.beyond_limit().unwrap_or(question)
-        })
+        let text = match self.protected(call) {
+            Some(path) => format!("{} decides what runs later", short_path(&path)),
+            None => unread_part(call)?.to_string(),
+        };
+        let question = Explanation::new(Behavior::Ask, text).by_protection();
+        Some(self.beyond_limit().unwrap_or(question))
     }
 
     /// Returns the question about a call that a rule may be about.
@@ -261,6 +262,7 @@ impl Policy<'_> {
             // A link to a folder around the workspace leads to all protected paths.
             .chain(links.filter(|word| path_of(word).has_within(self.context)))
             .chain(self.protected_changes(paths))
+            .chain(self.changes_of_git(paths))
             .chain(work_folders.filter(|word| protected_paths.contain(&path_of(word).known())));
         words.next().map(|word| word.word.to_string())
     }
@@ -286,6 +288,22 @@ impl Policy<'_> {
                 || self.protected_paths.contain_or_are(&path)
         });
         words.map(|(path_word, _)| path_word)
+    }
+
+    /// Returns the words that name files of git if their folder is the one of a repository, where
+    /// that is not known.
+    fn changes_of_git<'p>(&self, paths: &'p CommandPaths) -> impl Iterator<Item = &'p PathWord> {
+        let may_run_anywhere = paths.may_run_anywhere();
+        let words = paths.words.iter();
+        let words = words.filter(|(_, word_use)| word_use.is_written && !word_use.is_git);
+        let targets = paths.used(&[Use::Write, Use::Target, Use::TargetInFolder]);
+        let files = words.map(|(path_word, _)| path_word).chain(targets);
+        files.filter(move |file| {
+            may_run_anywhere && !file.word.is_dynamic() && {
+                let path = paths.path_of(file, self.context);
+                self.protected_paths.may_be_of_git(&path)
+            }
+        })
     }
 
     /// Returns the decision of the rules that cover everything the call does, or what they leave
@@ -491,4 +509,11 @@ impl Policy<'_> {
                 CallAccess::Command(_) | CallAccess::Url(_) | CallAccess::Agent(_) => false,
             })
     }
+}
+
+/// Returns the reason why a part of a command was not examined: it may write any protected path.
+fn unread_part<'c>(call: &'c CallAccesses<'_>) -> Option<&'c Reason> {
+    // Most texts in the arguments of an unknown tool are no commands.
+    let mut commands = call.commands().filter(|_| !call.is_guessed);
+    commands.find_map(|command| command.analysis.unread.as_ref())
 }

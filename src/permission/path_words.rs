@@ -17,6 +17,8 @@ pub(super) struct WordUse {
     pub(super) is_replaced: bool,
     /// True if the program is known to do so with more than an empty folder.
     pub(super) is_written: bool,
+    /// True if the program is git, which takes some words for names of commits and branches.
+    pub(super) is_git: bool,
 }
 
 /// Returns the words of a command, and parts of them, that may name files.
@@ -55,6 +57,7 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, Wor
                     is_changed: command.files == Files::Changed && !is_kept,
                     is_replaced: (command.changes || is_unknown) && !is_kept,
                     is_written: writes && !is_kept,
+                    is_git,
                 };
                 (word, word_use)
             })

@@ -35,6 +35,8 @@ pub(crate) enum Segment {
 
 /// Changes of directory that are followed one by one; after more, a relative path may be anywhere.
 pub(super) const MAX_DIRECTORIES: usize = 4;
+/// The maximum number of directories that are followed from the workspace after more changes.
+const MAX_BASES: usize = 16;
 /// The start of a relative path when its folder is unknown.
 const NO_HOME: &str = "~";
 const NO_WORKSPACE: &str = ".";
@@ -221,16 +223,18 @@ impl PathOf {
     /// A word of a command that may have changed to one of `directories`.
     pub(crate) fn of_word(word: &Word, context: &PathContext, directories: &[Word]) -> Self {
         let mut paths = vec![resolve(word, &root(context), context)];
-        if !is_anchored(word) {
+        let left_word = in_left_folder(word).filter(|_| !directories.is_empty());
+        if !is_anchored(word) || left_word.is_some() {
             let mut bases = vec![root(context)];
             let is_known = directories.len() <= MAX_DIRECTORIES;
             if !is_known {
                 bases.push(vec![Segment::Unknown]);
             }
 
-            for directory in directories.iter().filter(|_| is_known) {
-                for base in &bases.clone() {
-                    let next = resolve(directory, base, context);
+            for directory in followed(directories) {
+                let count = if is_known { bases.len() } else { 1 };
+                for at in 0..count {
+                    let next = resolve(directory, &bases[at], context);
                     if !bases.contains(&next) {
                         bases.push(next);
                     }
@@ -243,6 +247,11 @@ impl PathOf {
                     .skip(1)
                     .map(|base| resolve(word, base, context)),
             );
+            if let Some(word) = left_word {
+                // It may be another folder, too: the first path is not certain.
+                paths.push(paths[0].clone());
+                paths.extend(bases.iter().map(|base| resolve(&word, base, context)));
+            }
         }
 
         let text = word.literal_prefix();
@@ -399,6 +408,38 @@ fn is_anchored(word: &Word) -> bool {
         Some(Part::Home(_)) => true,
         first => first.and_then(Part::variable) == Some("HOME"),
     }
+}
+
+/// Returns the directories from which relative paths are resolved.
+fn followed(directories: &[Word]) -> Vec<&Word> {
+    if directories.len() <= MAX_DIRECTORIES {
+        return directories.iter().collect();
+    }
+    let mut followed = Vec::new();
+    for directory in directories.iter().take(4 * MAX_BASES) {
+        if followed.len() < MAX_BASES && !followed.contains(&directory) {
+            followed.push(directory);
+        }
+    }
+    followed
+}
+
+/// Returns the word from the folder of the command, if it begins with a folder that the command has
+/// left: `~-/x`, `~1/x`, `$OLDPWD/x`.
+fn in_left_folder(word: &Word) -> Option<Word> {
+    let is_index = |c: char| c.is_ascii_digit() || "+-".contains(c);
+    let is_left = match word.parts.first()? {
+        Part::Home(name) => name.starts_with(is_index),
+        part => part.variable() == Some("OLDPWD"),
+    };
+    is_left.then(|| {
+        let mut word = word.clone();
+        word.parts[0] = Part::Value {
+            name: Some("PWD".to_owned()),
+            quoted: true,
+        };
+        word
+    })
 }
 
 /// Returns `true` if nothing is joined to `~`: `~{a,b}` names users.

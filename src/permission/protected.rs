@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::beneath::Beneath;
 use super::disk::Disk;
-use super::glob::{GlobToken, Match};
+use super::glob::{GlobToken, Match, intersect, tokens};
 use super::paths::{PathContext, PathOf, PathPattern, Segment, is_literal};
 
 /// Protected in each folder of git, in any case of letters: git runs them or what they name, or
@@ -14,6 +14,13 @@ const GIT: &str = "\
     hooks config config.worktree commondir worktrees HEAD info/attributes modules/**/hooks \
     modules/**/config modules/**/HEAD modules/**/commondir modules/**/config.worktree rebase-merge \
     rebase-apply sequencer packed-refs refs";
+
+/// The names of the hooks that git runs.
+const HOOKS: &str = "\
+    applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg \
+    commit-msg post-commit pre-rebase post-checkout post-merge pre-push pre-receive update \
+    proc-receive post-receive post-update reference-transaction push-to-checkout pre-auto-gc \
+    post-rewrite sendemail-validate fsmonitor-watchman post-index-change";
 
 /// Protected in each folder, with all below them, in any case of letters. Shells, package managers
 /// and editors run what they name, and agents follow them.
@@ -38,10 +45,39 @@ static PROTECTED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| {
 static REPLACED_PATTERNS: LazyLock<Vec<PathPattern>> =
     LazyLock::new(|| patterns(REPLACED.map(str::to_owned).into_iter()));
 
+/// The files of git, from its folder or from the one of its hooks. Other projects have folders with
+/// the names of those of hooks and configurations, the content of which does not count.
+static GIT_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| {
+    let is_common = |name: &str| name.ends_with("hooks") || name.ends_with("config");
+    let of_git = GIT.split_whitespace().flat_map(|name| {
+        let content = (!is_common(name)).then(|| format!("/{name}/**"));
+        [Some(format!("/{name}")), content].into_iter().flatten()
+    });
+    let hooks = HOOKS.split_whitespace();
+    let hooks = hooks.flat_map(|name| [format!("/{name}"), format!("/hooks/{name}")]);
+    patterns(of_git.chain(hooks))
+});
+
 fn patterns(texts: impl Iterator<Item = String>) -> Vec<PathPattern> {
     let patterns = texts.map(|text| PathPattern::new(&text));
     patterns
         .map(|pattern| pattern.expect("the lists hold patterns"))
+        .collect()
+}
+
+/// Returns the paths of this name in a repository, if files or hooks of git have it. In the name,
+/// `*` and `?` are wildcards.
+pub(super) fn files_of_git(name: &str) -> Vec<String> {
+    let lowercase_name = tokens(&name.to_lowercase());
+    let is_any = |names: &str| {
+        let names = names.to_lowercase();
+        let mut names = names.split_whitespace();
+        names.any(|known| intersect(&tokens(known), &lowercase_name))
+    };
+    let folders = [(".git", GIT), (".git/hooks", HOOKS)].into_iter();
+    let folders = folders.filter(|(_, names)| is_any(names));
+    folders
+        .map(|(folder, _)| format!("{folder}/{name}"))
         .collect()
 }
 
@@ -85,6 +121,20 @@ impl ProtectedPaths<'_> {
             has_beginning(path) && self.is_listed(&PathOf(vec![path.clone()]), &context)
         };
         path.0.iter().any(is_made) && !self.is_memory(path)
+    }
+
+    /// Returns `true` if the names behind the unknown part of a path are those of a file of git.
+    pub(super) fn may_be_of_git(&self, path: &PathOf) -> bool {
+        let context = self.folding_context();
+        let is_unknown = |segment: &Segment| *segment == Segment::Unknown;
+        path.0.iter().any(|path| {
+            let Some(at) = path.iter().rposition(is_unknown) else {
+                return false;
+            };
+            let names = PathOf(vec![path[at + 1..].to_vec()]);
+            let is_name = |name: &PathPattern| name.is(&names, &context) >= Match::Maybe;
+            names.0.iter().flatten().all(is_literal) && GIT_PATTERNS.iter().any(is_name)
+        })
     }
 
     /// Returns `true` if a path that the program protects lies in a folder. For the files of the

@@ -76,6 +76,10 @@ fn commands_over_a_limit_are_questions() {
     ] {
         let start: String = command.chars().take(40).collect();
         assert_eq!(decide(&command, Shell::Bash), Behavior::Ask, "{start}");
+        // What is not examined may write a protected file.
+        let allowing = PermissionRules::new().allow("Bash").unwrap();
+        let decision = allowing.explain_command(&command).decision;
+        assert_eq!(decision, Behavior::Ask, "{start}");
     }
 }
 

@@ -11,24 +11,29 @@ use crate::util::text::is_hidden;
 
 /// Takes a command apart as `shell` reads it.
 pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
-    let new_context = |is_off| Context {
-        shell,
-        is_chain: true,
-        loops: Loops::new(is_off),
-        ..Context::default()
-    };
-    let mut cx = new_context(false);
-    read(&mut cx, command);
-    if cx.loops.are_wrong() || cx.is_deceived() {
-        cx = new_context(true);
+    let (mut is_off, mut has_own_home) = (false, false);
+    // It is read again with what was found, which is not taken back: at most three times.
+    loop {
+        let mut cx = Context {
+            shell,
+            is_chain: true,
+            loops: Loops::new(is_off),
+            has_own_home,
+            ..Context::default()
+        };
         read(&mut cx, command);
+        let known = (is_off, has_own_home);
+        is_off |= cx.loops.are_wrong() || cx.is_deceived();
+        has_own_home |= cx.sets_folders || cx.analysis.sets_names;
+        if known == (is_off, has_own_home) {
+            return finish(cx);
+        }
     }
-    finish(cx)
 }
 
 fn read(cx: &mut Context, command: &str) {
     if command.len() > MAX_LENGTH {
-        return cx.note(Reason::Limit("length"));
+        return cx.leave_out(Reason::Limit("length"));
     }
 
     for c in command.chars() {

@@ -7,7 +7,7 @@ use crate::permission::programs::{
     KnownFiles, is_uncertain, is_versioned, known_files, without_version,
 };
 
-use super::environment::{is_outer, is_special};
+use super::environment::{is_outer, is_set_to_text, is_special};
 use super::word::{Part, Word, printable};
 
 /// The maximum number of parts, and of bytes, of a folder that a command changes to.
@@ -25,6 +25,8 @@ pub(crate) struct Analysis {
     pub(crate) commands: Vec<SimpleCommand>,
     /// The reasons why the list of commands, or their effects, may be incomplete.
     pub(crate) opaque: Vec<Reason>,
+    /// The reason why a part of it that is sure to run was not examined.
+    pub(crate) unread: Option<Reason>,
     /// The paths of redirections, options and operands with a known use.
     pub(crate) paths: Vec<(Use, Word)>,
     /// True if all of it runs in the folders that it changes to one by one, but for `mkdir` before
@@ -92,6 +94,7 @@ impl Analysis {
         word.parts.iter().any(|part| match part.variable() {
             Some(name) => {
                 self.unknown.contains(name)
+                    || is_set_to_text(name)
                     || self.sets_any && !is_outer(name)
                     || self.sets_names && !is_special(name)
             }

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::options::runs;
 use super::shells::{run_word, run_words};
 use super::simple::exports;
-use super::word::{Part, Word};
+use super::word::{OUTER, Part, Word};
 
 /// Examines a builtin. Returns `false` if `name` is no builtin that matters.
 pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
@@ -30,9 +30,12 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
                 .for_each(|word| runs(cx, name, "=", command, word));
         }
         "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "compopt" | "fc"
-        | "history" | "let" | "unalias" | "getopts" | "caller" | "disown" | "suspend"
-        | "logout" => {
+        | "history" | "let" | "unalias" | "caller" | "disown" | "suspend" | "logout" => {
             cx.note(Reason::Builtin(name.to_owned()));
+        }
+        "getopts" => {
+            cx.note(Reason::Builtin(name.to_owned()));
+            names(cx, name, args.get(1..2).unwrap_or_default());
         }
         "jobs" => {
             let is_plain = |word: &Word| word.literal().is_some_and(|text| !text.contains('x'));
@@ -52,7 +55,11 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         "read" | "mapfile" | "readarray" | "unset" | "wait" => names(cx, name, args),
         "printf" => printf(cx, args),
         "test" | "[" => tests(cx, name, args),
-        "cd" | "pushd" => cx.add_path(Use::Directory, directory(args)),
+        "cd" | "pushd" => {
+            for folder in directories(cx, args) {
+                cx.add_path(Use::Directory, folder);
+            }
+        }
         "source" | "." => {
             cx.note(Reason::Builtin(name.to_owned()));
             return false;
@@ -124,17 +131,33 @@ pub(super) fn is_harmless_setting(word: &Word) -> bool {
     is_name || (text.starts_with(['-', '+']) && text[1..].bytes().all(is_known))
 }
 
-/// Returns the directory that `cd` changes to with these words: home without any.
-fn directory(args: &[Word]) -> Word {
+/// Returns the directories that `cd` may change to with these words: home without any, or what the
+/// script sets it to.
+fn directories(cx: &mut Context, args: &[Word]) -> Vec<Word> {
     if let Some(target) = args.iter().find(|word| !word.starts_with_dash()) {
-        return target.clone();
+        let mut values = cx.constants.get("CDPATH").into_iter().flatten();
+        let is_set = cx.analysis.unknown.contains("CDPATH") || values.any(|value| !value.is(""));
+        let mut found = Word::default();
+        found.push_value(None, true);
+        found.push_text("/", true);
+        found.parts.extend_from_slice(&target.parts);
+        return [target.clone()]
+            .into_iter()
+            .chain(is_set.then_some(found))
+            .collect();
     }
-    if !args.is_empty() {
-        return Word::unknown();
-    }
-    let mut home = Word::default();
-    home.parts.push(Part::Home(String::new()));
-    home
+    let name = if args.is_empty() { "HOME" } else { "OLDPWD" };
+    let mut value = Word::default();
+    value.push_value(Some(name.to_owned()), true);
+    let mut directories = cx.guesses(&value);
+    directories.push(match name {
+        _ if cx.analysis.unknown.contains(name) => value,
+        "HOME" => Word {
+            parts: vec![Part::Home(String::new())],
+        },
+        _ => Word::unknown(),
+    });
+    directories
 }
 
 fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
@@ -152,6 +175,12 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
         if text.starts_with(['-', '+']) {
             if text[1..].contains(['n', 'i', 'f', 'u', 'l', 'c']) {
                 cx.note(Reason::Builtin(format!("{name} {text}")));
+            }
+            // Another name of a variable: what sets or reads one sets or reads the other.
+            let makes_name = text.starts_with('-') && text.contains('n');
+            if makes_name && matches!(name, "declare" | "typeset" | "local") {
+                cx.analysis.sets_any = true;
+                cx.analysis.sets_names = true;
             }
 
             continue;
@@ -295,7 +324,8 @@ fn may_be_operator(cx: &Context, part: &Part) -> bool {
         return false;
     };
 
-    let Some(name) = name.as_deref().filter(|name| is_name(name) && *name != "_") else {
+    let is_plain = |name: &&str| is_name(name) && !matches!(*name, "_" | OUTER);
+    let Some(name) = name.as_deref().filter(is_plain) else {
         return true;
     };
 

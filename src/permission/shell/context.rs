@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
 use super::environment::{is_harmless, is_local, is_outer, is_run, is_set_by_shell};
 use super::loops::Loops;
-use super::word::{LISTED, Part, Word};
+use super::word::{LISTED, OUTER, Part, Word};
 use crate::backend::Shell;
 
 /// The maximum length of a command, in bytes; longer ones are not analyzed.
@@ -76,6 +76,10 @@ pub(super) struct Context {
     pub(super) numbers: BTreeSet<String>,
     /// Programs whose output is known in part.
     pub(super) printers: BTreeSet<String>,
+    /// True if the script sets the variables that `~` stands for.
+    pub(super) has_own_home: bool,
+    /// True if such a variable was found, other than for a program alone.
+    pub(super) sets_folders: bool,
     /// True if a command gives a program another name.
     pub(super) has_alias: bool,
 }
@@ -105,7 +109,7 @@ impl Context {
     pub(super) fn has_room_for_path(&mut self) -> bool {
         let has_room = self.analysis.paths.len() < MAX_PATHS;
         if !has_room {
-            self.note(Reason::Limit("number of paths"));
+            self.leave_out(Reason::Limit("number of paths"));
         }
         has_room
     }
@@ -126,13 +130,30 @@ impl Context {
     }
 
     pub(super) fn stop<T>(&mut self, why: &'static str) -> Parse<T> {
-        self.note(Reason::Syntax(why));
+        self.leave_out(Reason::Syntax(why));
         Err(Stop)
     }
 
     pub(super) fn limit<T>(&mut self, what: &'static str) -> Parse<T> {
-        self.note(Reason::Limit(what));
+        self.leave_out(Reason::Limit(what));
         Err(Stop)
+    }
+
+    /// Notes that a part of the command is not examined, unless it only may run.
+    pub(super) fn leave_out(&mut self, reason: Reason) {
+        if !self.is_guessing || self.is_full {
+            self.analysis.unread.get_or_insert(reason.clone());
+        }
+        self.note(reason);
+    }
+
+    /// Examines a text that may be no command of a shell: what is left out of it does not count.
+    pub(super) fn examine_text(&mut self, examine: impl FnOnce(&mut Self)) {
+        let unread = self.analysis.unread.clone();
+        examine(self);
+        if !self.is_full {
+            self.analysis.unread = unread;
+        }
     }
 
     pub(super) fn enter(&mut self) -> Parse<()> {
@@ -163,8 +184,24 @@ impl Context {
             self.is_full = true;
             return self.limit("number of commands");
         }
+        self.record_last(&command);
         self.analysis.commands.push(command);
         Ok(self.analysis.commands.len() - 1)
+    }
+
+    /// Notes the value of `$_` after a command, unless it has variables: their values are examined
+    /// later, as commands of their own.
+    fn record_last(&mut self, command: &SimpleCommand) {
+        let word = command.argv.last().cloned().unwrap_or_default();
+        let values = self.constants.entry("_".to_owned()).or_default();
+        if values.contains(&word) || word.is_dynamic() && !command.guessed {
+            return;
+        }
+        if word.is_glob() || values.len() >= MAX_GUESSES {
+            self.analysis.unknown.insert("_".to_owned());
+        } else {
+            values.push(word);
+        }
     }
 
     /// Returns `true` if a command has run that does more than make a folder: the first is a `cd`,
@@ -203,6 +240,7 @@ impl Context {
 
     /// Notes a value of a variable.
     pub(super) fn record(&mut self, name: &str, value: Option<&Word>, exported: bool) {
+        self.sets_folders |= matches!(name, "HOME" | "PWD" | "OLDPWD" | "DIRSTACK");
         let is_harmless =
             is_harmless(name, value) && value.is_some_and(|value| self.is_foreign(value));
         if let Some(value) = value.filter(|value| is_harmless && value.is_dynamic()) {
@@ -260,7 +298,9 @@ impl Context {
         let is_own = |part: &Part| match part {
             Part::Value { name, .. } => {
                 let name = name.as_deref().unwrap_or(LISTED);
-                name.starts_with(LISTED) || name == "_" || self.constants.contains_key(name)
+                name.starts_with(LISTED)
+                    || matches!(name, "_" | OUTER)
+                    || self.constants.contains_key(name)
             }
             part => matches!(part, Part::Home(_)),
         };
@@ -282,7 +322,7 @@ impl Context {
                 is_guess: self.is_guessing,
             });
         } else {
-            self.note(Reason::Limit("number of commands"));
+            self.leave_out(Reason::Limit("number of commands"));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Variables, by their use in programs.
 
-use super::word::{LISTED, Part, Word};
+use super::word::{LISTED, OUTER, Part, Word};
 
 /// Variables that change nothing but language, color, logging and the target of a build.
 const HARMLESS: &str = "\
@@ -45,7 +45,7 @@ pub(super) fn is_run(name: &str) -> bool {
 pub(super) fn is_local(name: &str) -> bool {
     !name.contains(|c: char| c.is_ascii_uppercase())
         && !name.ends_with("_proxy")
-        && !matches!(name, "_" | "histchars" | "auto_resume")
+        && !matches!(name, "_" | OUTER | "histchars" | "auto_resume")
 }
 
 /// Returns `true` if the variable holds a folder or a name of the user, or a number.
@@ -60,10 +60,23 @@ pub(super) fn is_special(name: &str) -> bool {
     matches!(name, "#" | "?" | "$" | "!") || name.starts_with(LISTED)
 }
 
-/// Returns `true` if the shell sets the variable to texts of commands and of their input.
+/// Returns `true` if the shell sets the variable to a text, neither a folder nor a number, that the
+/// command may choose.
+pub(super) fn is_set_to_text(name: &str) -> bool {
+    // The last word of a command is among the known values of `$_`.
+    let is_known = matches!(
+        name,
+        "_" | OUTER | "PWD" | "OLDPWD" | "BASH" | "BASHPID" | "BASH_SOURCE"
+    );
+    !is_known && is_set_by_shell(name)
+}
+
+/// Returns `true` if the shell sets the variable to texts of commands and of their input, or if it
+/// stands for any text.
 pub(super) fn is_set_by_shell(name: &str) -> bool {
     const NAMES: &str = "_ REPLY MAPFILE COPROC OPTARG DIRSTACK PWD OLDPWD FUNCNAME";
-    NAMES.split(' ').any(|known| known == name)
+    name == OUTER
+        || NAMES.split(' ').any(|known| known == name)
         || ["BASH", "COMP_", "READLINE"]
             .iter()
             .any(|start| name.starts_with(start))

@@ -200,7 +200,7 @@ impl Parser<'_> {
         if self.take("}")? {
             if length {
                 word.push_value(Some("#".to_owned()), true);
-            } else if !is_element && (is_name(&name) || name.len() == 1) {
+            } else if !indirect && !is_element && (is_name(&name) || name.len() == 1) {
                 self.variable(word, name, quoted_value);
             } else {
                 word.push_value(None, quoted_value);

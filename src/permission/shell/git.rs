@@ -180,7 +180,8 @@ fn value_of(cx: &mut Context, command: &SimpleCommand, name: &str, value: &Word)
         aliased.parts.extend(value.parts.iter().cloned());
         super::shells::run_word(cx, command, "git -c", &aliased);
     }
-    super::shells::run_word(cx, command, "git -c", shell.as_ref().unwrap_or(value));
+    let text = shell.as_ref().unwrap_or(value);
+    cx.examine_text(|cx| super::shells::run_word(cx, command, "git -c", text));
 }
 
 /// `git config`: reading is harmless, setting is not.

@@ -26,7 +26,7 @@ pub(super) fn inspect(cx: &mut Context) {
         while let Some(script) = cx.later.pop() {
             let command = SimpleCommand::default();
             cx.is_guessing = script.is_guess;
-            shells::run_text(cx, &command, &script.source, &script.text);
+            cx.examine_text(|cx| shells::run_text(cx, &command, &script.source, &script.text));
             cx.is_guessing = false;
         }
 
@@ -118,6 +118,10 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
     let words = command.argv.iter();
     let guesses: Vec<Vec<Word>> = words.map(|word| cx.guesses(word)).collect();
     let count = guesses.iter().map(Vec::len).max().unwrap_or(0);
+    if command.argv.last().is_some_and(Word::is_dynamic) && guesses.last().is_none_or(Vec::is_empty)
+    {
+        cx.analysis.unknown.insert("_".to_owned());
+    }
     for at in 0..count {
         let mut argv = Vec::new();
         // The shell expands the wildcards of values that are not quoted, too.

@@ -299,10 +299,22 @@ impl Parser<'_> {
             self.cx.bash_only("`~+`");
         }
 
-        if self.cx.has_other_home() {
-            word.push_value(None, true);
-        } else {
-            word.parts.push(Part::Home(user));
+        let ends = self.peek().is_none_or(|b| b"/: \t\n;&|()<>".contains(&b));
+        let variable = match user.as_str() {
+            "" => Some("HOME"),
+            "+" => Some("PWD"),
+            "-" => Some("OLDPWD"),
+            _ => None,
+        };
+        let is_index = |c: char| c.is_ascii_digit() || "+-".contains(c);
+        match variable.filter(|_| ends && self.cx.has_own_home) {
+            _ if self.cx.has_other_home() => word.push_value(None, true),
+            Some(name) => self.variable(word, name.to_owned(), true),
+            // One of the folders that `pushd` left.
+            None if self.cx.has_own_home && user.starts_with(is_index) => {
+                word.push_value(None, true);
+            }
+            None => word.parts.push(Part::Home(user)),
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::analysis::SimpleCommand;
 use super::context::Context;
+use super::peel::git_files;
 use super::word::{LISTED, Part, Word};
 
 /// The name of a value that is the name of the current branch.
@@ -138,9 +139,12 @@ pub(super) fn lists_files(cx: &mut Context, index: usize) -> bool {
     }
 
     let names = words[1..].iter().filter(|word| !word.starts_with('-'));
-    let names: Vec<Word> = names
+    let mut names: Vec<Word> = names
         .map(|name| Word::default().followed_by(name))
         .collect();
+    if words[0] == "find" {
+        names.extend(git_files(&cx.analysis.commands[index].argv));
+    }
     for name in &names {
         cx.assign(LISTED, Some(name), false);
     }

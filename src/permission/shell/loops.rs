@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::context::{MAX_WORK, Parse};
+use super::analysis::Reason;
+use super::context::{MAX_WORK, Parse, Stop};
 use super::parser::Parser;
 use super::word::{Part, Word};
 
@@ -153,7 +154,11 @@ impl Parser<'_> {
         let is_known = !words.iter().any(Word::is_dynamic) && self.heredocs.is_empty();
         if loops.is_off || !is_known || words.is_empty() || readings > MAX_READINGS {
             loops.change(name);
-            return self.loop_body();
+            self.loop_body()?;
+            if is_known && words.len() > 1 && !self.heredocs.is_empty() {
+                self.cx.note(Reason::Syntax("a here-document in a loop"));
+            }
+            return Ok(());
         }
 
         if loops.has(name) {
@@ -171,7 +176,11 @@ impl Parser<'_> {
 
         self.cx.loops.readings = outer;
         if words.len() > 1 && !self.heredocs.is_empty() {
-            return self.cx.stop("a here-document in a loop");
+            // A document has one body for all words: all of it is read again, without them.
+            let loops = &mut self.cx.loops;
+            loops.change(name);
+            loops.used.insert(name.to_owned());
+            return Err(Stop);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Finds the commands behind wrappers.
 
 use crate::permission::programs::{Arguments, Model, model};
+use crate::permission::protected::files_of_git;
 
 use super::analysis::{Files, Reason, SimpleCommand, Tree, Use};
 use super::compound::is_name;
@@ -8,7 +9,7 @@ use super::context::Context;
 use super::listing::lists_files;
 use super::options::options;
 use super::row::Row;
-use super::word::{LISTED, Word};
+use super::word::{LISTED, Part, Word};
 
 /// The maximum number of words of a command of which each may be a program.
 const MAX_TAILS: usize = 40;
@@ -106,7 +107,7 @@ pub(super) fn started(
     runner: Option<(usize, usize)>,
 ) {
     if command.via.len() >= 32 {
-        cx.note(Reason::Limit("nesting"));
+        cx.leave_out(Reason::Limit("nesting"));
         return;
     }
 
@@ -168,19 +169,7 @@ pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand,
 /// Notes what `find` reads, removes and lists, and the programs that it runs.
 pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     let argv = &command.argv;
-    let mut starts: Vec<Word> = argv[1..]
-        .iter()
-        .take_while(|word| {
-            let prefix = word.literal_prefix();
-            !prefix.starts_with(['-', '(', '!']) || matches!(&*prefix, "-L" | "-P" | "-H")
-        })
-        .filter(|word| !word.starts_with_dash())
-        .cloned()
-        .collect();
-    if starts.is_empty() {
-        starts.push(Word::from_text("."));
-    }
-
+    let starts = starts(argv);
     let is_test = |names: &[&str]| {
         let mut words = argv.iter().filter_map(Word::literal);
         words.any(|word| names.contains(&word.as_str()))
@@ -223,6 +212,61 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     actions(cx, name, command);
 }
 
+/// Returns the files and folders that `find` searches.
+fn starts(argv: &[Word]) -> Vec<Word> {
+    let mut starts: Vec<Word> = argv[1..]
+        .iter()
+        .take_while(|word| {
+            let prefix = word.literal_prefix();
+            !prefix.starts_with(['-', '(', '!']) || matches!(&*prefix, "-L" | "-P" | "-H")
+        })
+        .filter(|word| !word.starts_with_dash())
+        .cloned()
+        .collect();
+    if starts.is_empty() {
+        starts.push(Word::from_text("."));
+    }
+    starts
+}
+
+/// Returns the files of git, from the folder of a repository, that `find` may select by their name.
+pub(super) fn git_files(argv: &[Word]) -> Vec<Word> {
+    let is_above = |text: String| {
+        let mut names = text.split('/');
+        text.starts_with('/')
+            || names.clone().any(|name| name == "..")
+            || names.all(|name| matches!(name, "" | "."))
+    };
+    let may_be_above = |start: &Word| start.literal().is_none_or(is_above);
+    if !starts(argv).iter().any(may_be_above) {
+        return Vec::new();
+    }
+
+    let is_name = |word: &Word| word.is("-name") || word.is("-iname");
+    let pairs = argv.windows(2).filter(|pair| is_name(&pair[0]));
+    let names = pairs.map(|pair| &pair[1]).filter(|name| !name.is_dynamic());
+    // `find` reads the wildcards that a shell leaves as they are.
+    let patterns = names.map(|name| wild_text(&Word::default().followed_by(&wild_text(name))));
+    let files = patterns.flat_map(|pattern| files_of_git(&pattern));
+    files
+        .map(|file| Word::default().followed_by(&file))
+        .collect()
+}
+
+/// Returns the texts of the word, with `*` and `?` in the places of its wildcards.
+fn wild_text(word: &Word) -> String {
+    let mut all = String::new();
+    for part in &word.parts {
+        match part {
+            Part::Text { text, .. } => all.push_str(text),
+            Part::Glob('?') => all.push('?'),
+            Part::Brace(c) => all.push(*c),
+            _ => all.push('*'),
+        }
+    }
+    all
+}
+
 /// Notes the names and paths by which `find` selects files; they are written if it `cuts`.
 fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
     let is_test = |word: &Word| {
@@ -236,6 +280,9 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
         cx.analysis
             .paths
             .extend(pattern.filter(|_| cuts).map(|word| (Use::Target, word)));
+    }
+    for file in git_files(argv).into_iter().filter(|_| cuts) {
+        cx.add_path(Use::Target, file);
     }
 }
 

@@ -4,7 +4,7 @@ use super::analysis::{Reason, SimpleCommand};
 use super::builtins::is_harmless_setting;
 use super::context::Context;
 use super::parser::Parser;
-use super::word::{Part, Word};
+use super::word::{OUTER, Part, Word};
 use crate::backend::Shell;
 use crate::util::path::lexical;
 
@@ -13,8 +13,7 @@ pub(crate) const SHELLS: [&str; 9] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "ksh93",
 ];
 
-/// Returns the script that a word becomes, with a variable that is never set in the place of
-/// unknown parts.
+/// Returns the script that a word becomes, with [`OUTER`] in the place of unknown parts.
 fn script_of(word: &Word) -> (String, bool) {
     let mut text = String::new();
     let mut complete = true;
@@ -31,7 +30,9 @@ fn script_of(word: &Word) -> (String, bool) {
             }
             Part::Value { .. } => {
                 complete = false;
-                text.push_str("${_}");
+                text.push_str("${");
+                text.push_str(OUTER);
+                text.push('}');
             }
         }
     }
@@ -52,7 +53,7 @@ pub(super) fn run_word(cx: &mut Context, command: &SimpleCommand, via: &str, wor
 pub(super) fn run_text(cx: &mut Context, command: &SimpleCommand, via: &str, text: &str) {
     let mut chain = command.via.clone();
     if chain.len() >= 32 {
-        cx.note(Reason::Limit("nesting"));
+        cx.leave_out(Reason::Limit("nesting"));
         return;
     }
     chain.push(via.to_owned());
@@ -191,6 +192,12 @@ pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_sh
     }
 
     cx.note(Reason::ShellInput(name.to_owned()));
+    // It may be a text in another language.
+    cx.examine_text(|cx| piped_input(cx, name, command));
+}
+
+/// Examines the text that the command before a pipe prints.
+fn piped_input(cx: &mut Context, name: &str, command: &SimpleCommand) {
     if let Some(Some(before)) = command.piped {
         let source = cx.analysis.commands[before].clone();
         match source.program().as_deref() {

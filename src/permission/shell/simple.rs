@@ -1,5 +1,7 @@
 //! Simple commands: assignments, words, redirections.
 
+use crate::permission::programs::{Program, model};
+
 use super::analysis::{Reason, SimpleCommand};
 use super::compound::is_name;
 use super::context::Parse;
@@ -139,12 +141,27 @@ impl Parser<'_> {
     fn assign_all(&mut self, command: &SimpleCommand, assigned: Vec<Assignment>) {
         let exported = !command.argv.is_empty();
         let reads = command.program().is_some_and(|name| name == "read");
+        let sets_folders = self.cx.sets_folders;
         for (name, value) in assigned {
             // For `read`, it splits this one line.
             if !reads || name != "IFS" {
                 self.cx.assign(&name, value.as_ref(), exported);
             }
         }
+        if exported && !self.reads_scripts(command) {
+            // Its words are expanded before the variables are set.
+            self.cx.sets_folders = sets_folders;
+        }
+    }
+
+    /// Returns `true` if the shell, or another one, may read a script for this command.
+    fn reads_scripts(&self, command: &SimpleCommand) -> bool {
+        let Some(name) = command.program() else {
+            return true;
+        };
+        let runs = |row: &Program| row.takes_any(&["command", "find"]) || row.runs_code();
+        self.cx.analysis.functions.contains(&name)
+            || model(&name, &command.argv).program.is_none_or(runs)
     }
 
     fn function_follows(&mut self) -> Parse<bool> {

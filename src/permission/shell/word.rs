@@ -10,6 +10,9 @@ pub(crate) const LISTED: &str = "/";
 /// The name of a value of which nothing is known.
 const ANY: &str = "//";
 
+/// The variable in the place of unknown parts of a text that a shell runs.
+pub(super) const OUTER: &str = "__";
+
 /// A piece of a word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
