@@ -105,11 +105,22 @@ impl<'a> Links<'a> {
     /// Returns the targets of the existing files that a word with wildcards is expanded to, which
     /// may be links or lie behind links.
     fn of_expansions(&mut self, word: &Word) -> Vec<Word> {
-        let path = PathOf::of_word(word, self.context, &self.directories);
-        let is_expanded = |path: &&Vec<Segment>| {
-            !path.contains(&Segment::Unknown) && !path.iter().all(is_literal)
+        let mut words = self.directories.iter().chain([word]);
+        if !words.any(Word::is_glob) {
+            return Vec::new();
+        }
+
+        let mut paths = PathOf::of_word(word, self.context, &self.directories).0;
+        let context = PathContext {
+            keeps_parents: true,
+            ..self.context.clone()
         };
-        let paths: Vec<_> = path.0.iter().filter(is_expanded).collect();
+        for path in PathOf::of_word(word, &context, &self.directories).0 {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths.retain(|path| !path.contains(&Segment::Unknown) && !path.iter().all(is_literal));
         if paths.is_empty() {
             return Vec::new();
         }
@@ -125,7 +136,7 @@ impl<'a> Links<'a> {
 
     /// Returns the targets of the existing files that paths with wildcards are expanded to. `None`
     /// if they cannot be known.
-    fn expansion_targets(&self, paths: &[&Vec<Segment>]) -> Option<Vec<Word>> {
+    fn expansion_targets(&self, paths: &[Vec<Segment>]) -> Option<Vec<Word>> {
         let mut targets = Vec::new();
         for path in paths {
             // A shell may be set to expand to hidden files.

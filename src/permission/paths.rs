@@ -20,6 +20,8 @@ pub(crate) struct PathContext {
     pub(crate) folds_case: bool,
     /// True if paths that tools name are looked up in the file system.
     pub(crate) follows_links: bool,
+    /// True if `..` stays in paths: behind a link, it is not the folder of the link.
+    pub(super) keeps_parents: bool,
 }
 
 /// A part of a path between slashes.
@@ -451,6 +453,7 @@ fn ends_name(next: Option<&Part>) -> bool {
 }
 
 fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment> {
+    let finish = if context.keeps_parents { push } else { finish };
     let mut path: Vec<Segment> = base.to_vec();
     let mut name: Vec<GlobToken> = Vec::new();
     for (at, part) in word.parts.iter().enumerate() {
@@ -494,21 +497,28 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
     path
 }
 
+/// Adds a name; `..` removes the one before it.
 fn finish(path: &mut Vec<Segment>, name: &mut Vec<GlobToken>) {
-    let name = std::mem::take(name);
-    let is_text = |text: &str| name.iter().copied().eq(text.chars().map(GlobToken::Char));
-    if name.is_empty() || is_text(".") {
-        return;
-    }
-    if is_text("..") {
+    if is_text(name, "..") {
+        name.clear();
         // The folder above one that a process shows under `/proc` is another one.
         if leads_elsewhere(path) {
             path.push(Segment::Unknown);
         }
         path.pop_if(|folder| *folder != Segment::Unknown);
-        return;
     }
-    path.push(Segment::Name(name));
+    push(path, name);
+}
+
+fn push(path: &mut Vec<Segment>, name: &mut Vec<GlobToken>) {
+    let name = std::mem::take(name);
+    if !name.is_empty() && !is_text(&name, ".") {
+        path.push(Segment::Name(name));
+    }
+}
+
+fn is_text(name: &[GlobToken], text: &str) -> bool {
+    name.iter().copied().eq(text.chars().map(GlobToken::Char))
 }
 
 /// Matches `pattern` against `path`; with `beneath`, also against paths under it.
