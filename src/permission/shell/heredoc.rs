@@ -110,11 +110,28 @@ impl Parser<'_> {
             return self.here_document(operator == "<<-");
         }
 
-        let Some(target) = self.word()? else {
-            return self.cx.stop("a redirection without a target");
-        };
+        self.targets(operator, command)
+    }
 
-        self.target(operator, target, command);
+    /// The word behind the operator of a redirection, which may be one of several with braces.
+    fn targets(&mut self, operator: &str, command: &mut SimpleCommand) -> Parse<bool> {
+        // A here-string keeps its braces.
+        let targets: Vec<Word> = match operator {
+            "<<<" => self.word()?.into_iter().collect(),
+            _ => self.expanded_words()?,
+        };
+        if targets.is_empty() {
+            return self.cx.stop("a redirection without a target");
+        }
+
+        // Several targets are an error, except if all but one expand to nothing.
+        let has_choice = targets.len() > 1;
+        for target in targets.into_iter().filter(|word| !word.parts.is_empty()) {
+            self.target(operator, target, command);
+        }
+        if has_choice && operator.starts_with('<') {
+            command.input_file = Some(Word::unknown());
+        }
         Ok(true)
     }
 
