@@ -165,9 +165,11 @@ fn fixed(word: &Word, context: &PathContext) -> Option<(String, Vec<Part>)> {
             }
             part if at == 0 && part.variable() == Some("PWD") => path.push('.'),
             Part::Glob(_) => {
-                let mut suffix = Word::from_text(path.split_off(path.rfind('/')? + 1));
+                let end = path.rfind('/').map_or(0, |slash| slash + 1);
+                let mut suffix = Word::from_text(path.split_off(end));
                 suffix.parts.extend_from_slice(&word.parts[at..]);
-                return Some((path, suffix.parts));
+                let folder = if path.is_empty() { ".".to_owned() } else { path };
+                return Some((folder, suffix.parts));
             }
             _ => return None,
         }
