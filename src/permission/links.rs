@@ -168,7 +168,11 @@ fn fixed(word: &Word, context: &PathContext) -> Option<(String, Vec<Part>)> {
                 let end = path.rfind('/').map_or(0, |slash| slash + 1);
                 let mut suffix = Word::from_text(path.split_off(end));
                 suffix.parts.extend_from_slice(&word.parts[at..]);
-                let folder = if path.is_empty() { ".".to_owned() } else { path };
+                let folder = if path.is_empty() {
+                    ".".to_owned()
+                } else {
+                    path
+                };
                 return Some((folder, suffix.parts));
             }
             _ => return None,

@@ -283,8 +283,12 @@ impl PathOf {
     }
 
     /// Returns the known parts of the path: the folder before the unknown part, and the names after
-    /// it, which may lie in any folder.
+    /// it, which may lie in any folder. A path below a folder that is open stays unknown.
     pub(super) fn known(mut self) -> Self {
+        if self.0.iter().any(|path| lies_in_open_folder(path)) {
+            return self;
+        }
+
         let mut folders = Vec::new();
         for path in &mut self.0 {
             let is_unknown = |segment: &Segment| *segment == Segment::Unknown;
@@ -378,16 +382,34 @@ pub(super) fn is_door(path: &str) -> bool {
 fn leads_elsewhere(path: &[Segment]) -> bool {
     const DOORS: [&str; 8] = ["root", "cwd", "fd", "task", "environ", "mem", "maps", "exe"];
     const OPEN: [&str; 4] = ["fd", "stdin", "stdout", "stderr"];
-    let is = |segment: &Segment, name: &str| match segment {
+    let is_any = |segment: &Segment, names: &[&str]| names.iter().any(|name| may_be(segment, name));
+    match path {
+        [proc, _, door, ..] if may_be(proc, "proc") && is_any(door, &DOORS) => true,
+        [dev, door, _] => may_be(dev, "dev") && is_any(door, &OPEN[1..]),
+        [dev, door, _, _, ..] => may_be(dev, "dev") && is_any(door, &OPEN),
+        _ => false,
+    }
+}
+
+/// Returns `true` if the path lies in a folder that a process has open, or works in.
+fn lies_in_open_folder(path: &[Segment]) -> bool {
+    match path {
+        [] | [Segment::Unknown, ..] => false,
+        [proc, _, door, names @ ..] if may_be(proc, "proc") => {
+            let is_folder = ["root", "cwd", "task"]
+                .iter()
+                .any(|name| may_be(door, name));
+            is_folder && !names.is_empty() || may_be(door, "fd") && names.len() > 1
+        }
+        path => leads_elsewhere(path),
+    }
+}
+
+/// Returns `true` if the segment may be the name.
+fn may_be(segment: &Segment, name: &str) -> bool {
+    match segment {
         Segment::Name(given) => intersect(given, &tokens(name)),
         _ => true,
-    };
-    let is_any = |segment: &Segment, names: &[&str]| names.iter().any(|name| is(segment, name));
-    match path {
-        [proc, _, door, ..] if is(proc, "proc") && is_any(door, &DOORS) => true,
-        [dev, door, _] => is(dev, "dev") && is_any(door, &OPEN[1..]),
-        [dev, door, _, _, ..] => is(dev, "dev") && is_any(door, &OPEN),
-        _ => false,
     }
 }
 
