@@ -242,7 +242,7 @@ pub(super) fn targets(cx: &mut Context, row: &Row<'_>) {
         file.parts.extend(name.parts);
         // A name that is not known is that of a file in the folder.
         for file in [Some(file), remote_file].into_iter().flatten() {
-            if !file.is_dynamic() {
+            if is_known_path(&file) {
                 cx.add_path(target_use, file);
             }
         }
@@ -262,6 +262,15 @@ pub(super) fn targets(cx: &mut Context, row: &Row<'_>) {
             link_source(cx, folder, source);
         }
     }
+}
+
+/// Returns `true` if no part of the path is unknown, but for the folder that it begins with.
+fn is_known_path(path: &Word) -> bool {
+    let mut parts = path.parts.iter().enumerate();
+    parts.all(|(at, part)| match part {
+        Part::Value { name, .. } => at == 0 && matches!(name.as_deref(), Some("PWD" | "HOME")),
+        _ => true,
+    })
 }
 
 /// Notes what a link leads to. Its source counts from the folder of the link, or from the folder
