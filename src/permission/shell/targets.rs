@@ -31,6 +31,13 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
         }
     }
 
+    // The name of a file may be an operand with a file of its own, such as `if=.env`.
+    let is_any = |word: &&Word| word.is_glob() && !word.literal_prefix().contains('=');
+    if program.takes("dd") && words.iter().any(is_any) {
+        cx.add_path(Use::Read, Word::unknown());
+        cx.add_path(Use::Write, Word::unknown());
+    }
+
     if program.takes("temporary") {
         cx.add_path(Use::Target, Word::default().followed_by("/tmp/*"));
     }
