@@ -10,6 +10,7 @@ use super::word::{Part, Word};
 /// Notes files that are written under names that the operands begin or end with.
 pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
     let (program, words) = (row.program, &row.arguments.operands);
+    misread(cx, row);
     if program.takes("prefix") && words.len() < 2 {
         cx.add_path(Use::Target, Word::default().followed_by("x*"));
     }
@@ -29,13 +30,6 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
         if changes && text.contains(['*', '?', '[']) {
             cx.add_path(Use::Target, Word::default().followed_by(&text));
         }
-    }
-
-    // The name of a file may be an operand with a file of its own, such as `if=.env`.
-    let is_any = |word: &&Word| word.is_glob() && !word.literal_prefix().contains('=');
-    if program.takes("dd") && words.iter().any(is_any) {
-        cx.add_path(Use::Read, Word::unknown());
-        cx.add_path(Use::Write, Word::unknown());
     }
 
     if program.takes("temporary") {
@@ -66,6 +60,24 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
                 cx.add_path(Use::Target, stem);
             }
         }
+    }
+}
+
+/// Notes the files of words that a program reads in another way than they look.
+fn misread(cx: &mut Context, row: &Row<'_>) {
+    let (program, words) = (row.program, &row.arguments.operands);
+    // The name of a file may be an operand with a file of its own, such as `if=.env`.
+    let is_any = |word: &&Word| word.is_glob() && !word.literal_prefix().contains('=');
+    if program.takes("dd") && words.iter().any(is_any) {
+        cx.add_path(Use::Read, Word::unknown());
+        cx.add_path(Use::Write, Word::unknown());
+    }
+
+    // Behind its first operand, xxd reads no options.
+    let last = row.command.argv.last();
+    let last = last.filter(|word| word.starts_with_dash() && !word.is("-"));
+    if let Some(word) = last.filter(|_| row.name == "xxd" && !words.is_empty()) {
+        cx.add_path(Use::Write, word.clone());
     }
 }
 
