@@ -9,7 +9,8 @@ use crate::util::links::follow_links;
 use crate::util::path::lexical;
 
 use super::disk::Disk;
-use super::paths::{MAX_DIRECTORIES, PathContext, PathOf, Segment, is_door, is_literal};
+use super::open_files::is_door;
+use super::paths::{MAX_DIRECTORIES, PathContext, PathOf, Segment, is_literal};
 use super::shell::{Analysis, Part, Use, Word};
 
 /// The maximum number of paths of one command that are looked up; beyond it, a word may lead

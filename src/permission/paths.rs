@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::glob::{GlobToken, Match, character, intersect, segment, tokens};
+use super::glob::{GlobToken, Match, character, segment, tokens};
 use super::links::pattern_destination;
+use super::open_files::{leads_elsewhere, lies_in_open_folder};
 use super::shell::{Part, Word};
 use crate::util::text::is_hidden;
 
@@ -192,7 +193,7 @@ pub(super) fn is_literal(segment: &Segment) -> bool {
     text_of(segment).is_some()
 }
 
-fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
+pub(super) fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
     match place {
         Some(path) => path
             .split('/')
@@ -369,47 +370,6 @@ impl PathOf {
     pub(crate) fn is_inside(&self, context: &PathContext) -> bool {
         let root = root(context);
         self.is_within(context) && self.0.iter().all(|path| path.len() > root.len())
-    }
-}
-
-/// Returns `true` if an absolute path is, or leads through, what a process shows of other folders.
-pub(super) fn is_door(path: &str) -> bool {
-    leads_elsewhere(&start(Some(path), NO_WORKSPACE))
-}
-
-/// Returns `true` if the path lies in the part of `/proc` where a process shows its memory, its
-/// environment and other folders, or in a folder that is open.
-fn leads_elsewhere(path: &[Segment]) -> bool {
-    const DOORS: [&str; 8] = ["root", "cwd", "fd", "task", "environ", "mem", "maps", "exe"];
-    const OPEN: [&str; 4] = ["fd", "stdin", "stdout", "stderr"];
-    let is_any = |segment: &Segment, names: &[&str]| names.iter().any(|name| may_be(segment, name));
-    match path {
-        [proc, _, door, ..] if may_be(proc, "proc") && is_any(door, &DOORS) => true,
-        [dev, door, _] => may_be(dev, "dev") && is_any(door, &OPEN[1..]),
-        [dev, door, _, _, ..] => may_be(dev, "dev") && is_any(door, &OPEN),
-        _ => false,
-    }
-}
-
-/// Returns `true` if the path lies in a folder that a process has open, or works in.
-fn lies_in_open_folder(path: &[Segment]) -> bool {
-    match path {
-        [] | [Segment::Unknown, ..] => false,
-        [proc, _, door, names @ ..] if may_be(proc, "proc") => {
-            let is_folder = ["root", "cwd", "task"]
-                .iter()
-                .any(|name| may_be(door, name));
-            is_folder && !names.is_empty() || may_be(door, "fd") && names.len() > 1
-        }
-        path => leads_elsewhere(path),
-    }
-}
-
-/// Returns `true` if the segment may be the name.
-fn may_be(segment: &Segment, name: &str) -> bool {
-    match segment {
-        Segment::Name(given) => intersect(given, &tokens(name)),
-        _ => true,
     }
 }
 

@@ -85,6 +85,7 @@ impl Parser<'_> {
             return Ok(false);
         }
 
+        let number = self.src[start..self.pos].to_owned();
         if is_bash_only {
             self.cx
                 .bash_only("a redirection of a file that is named or above 9");
@@ -110,7 +111,18 @@ impl Parser<'_> {
             return self.here_document(operator == "<<-");
         }
 
-        self.targets(operator, command)
+        let count = self.cx.analysis.paths.len();
+        let is_target = self.targets(operator, command)?;
+        // What is open in another way than usual may be used in both ways by its other names.
+        let is_input = operator.starts_with('<');
+        if is_input && matches!(&number[..], b"1" | b"2") || !is_input && number == b"0" {
+            let paths = self.cx.analysis.paths.get(count..).unwrap_or_default();
+            for (_, word) in paths.to_vec() {
+                self.cx.add_path(Use::Read, word.clone());
+                self.cx.add_path(Use::Target, word);
+            }
+        }
+        Ok(is_target)
     }
 
     /// The word behind the operator of a redirection, which may be one of several with braces.
