@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use super::disk::{Disk, Listing};
 use super::links::Links;
+use super::open_files::reopened;
 use super::path_words::{WordUse, path_words};
 use super::paths::{MAX_DIRECTORIES, PathContext, PathOf};
 use super::shell::{Analysis, SimpleCommand, Tree, Use, Word};
@@ -65,7 +66,8 @@ impl CommandPaths {
             is_made: analysis.makes(word),
         };
 
-        let paths = distinct(analysis.paths.iter().cloned());
+        let reopened = reopened(analysis, context);
+        let paths = distinct(analysis.paths.iter().cloned().chain(reopened));
         Self {
             paths: paths
                 .map(|(path_use, word)| (path_use, make_path_word(&word)))

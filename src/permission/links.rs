@@ -9,7 +9,8 @@ use crate::util::links::follow_links;
 use crate::util::path::lexical;
 
 use super::disk::Disk;
-use super::paths::{MAX_DIRECTORIES, PathContext, PathOf, Segment, is_door, is_literal};
+use super::open_files::is_door;
+use super::paths::{MAX_DIRECTORIES, PathContext, PathOf, Segment, is_literal};
 use super::shell::{Analysis, Part, Use, Word};
 
 /// The maximum number of paths of one command that are looked up; beyond it, a word may lead
@@ -105,11 +106,22 @@ impl<'a> Links<'a> {
     /// Returns the targets of the existing files that a word with wildcards is expanded to, which
     /// may be links or lie behind links.
     fn of_expansions(&mut self, word: &Word) -> Vec<Word> {
-        let path = PathOf::of_word(word, self.context, &self.directories);
-        let is_expanded = |path: &&Vec<Segment>| {
-            !path.contains(&Segment::Unknown) && !path.iter().all(is_literal)
+        let mut words = self.directories.iter().chain([word]);
+        if !words.any(Word::is_glob) {
+            return Vec::new();
+        }
+
+        let mut paths = PathOf::of_word(word, self.context, &self.directories).0;
+        let context = PathContext {
+            keeps_parents: true,
+            ..self.context.clone()
         };
-        let paths: Vec<_> = path.0.iter().filter(is_expanded).collect();
+        for path in PathOf::of_word(word, &context, &self.directories).0 {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths.retain(|path| !path.contains(&Segment::Unknown) && !path.iter().all(is_literal));
         if paths.is_empty() {
             return Vec::new();
         }
@@ -125,7 +137,7 @@ impl<'a> Links<'a> {
 
     /// Returns the targets of the existing files that paths with wildcards are expanded to. `None`
     /// if they cannot be known.
-    fn expansion_targets(&self, paths: &[&Vec<Segment>]) -> Option<Vec<Word>> {
+    fn expansion_targets(&self, paths: &[Vec<Segment>]) -> Option<Vec<Word>> {
         let mut targets = Vec::new();
         for path in paths {
             // A shell may be set to expand to hidden files.
@@ -154,9 +166,15 @@ fn fixed(word: &Word, context: &PathContext) -> Option<(String, Vec<Part>)> {
             }
             part if at == 0 && part.variable() == Some("PWD") => path.push('.'),
             Part::Glob(_) => {
-                let mut suffix = Word::from_text(path.split_off(path.rfind('/')? + 1));
+                let end = path.rfind('/').map_or(0, |slash| slash + 1);
+                let mut suffix = Word::from_text(path.split_off(end));
                 suffix.parts.extend_from_slice(&word.parts[at..]);
-                return Some((path, suffix.parts));
+                let folder = if path.is_empty() {
+                    ".".to_owned()
+                } else {
+                    path
+                };
+                return Some((folder, suffix.parts));
             }
             _ => return None,
         }

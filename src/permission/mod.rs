@@ -151,6 +151,7 @@ mod hidden;
 mod host;
 mod links;
 mod matching;
+mod open_files;
 mod options;
 mod parse;
 mod path_words;

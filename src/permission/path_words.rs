@@ -78,7 +78,7 @@ fn candidates(word: &Word) -> Vec<Word> {
         if let Some((key, _)) = prefix.split_once(mark)
             && let Some(suffix) = word.without_prefix(&format!("{key}{mark}"))
         {
-            words.push(suffix.with_home());
+            words.extend(spellings(suffix));
         }
     }
 
@@ -91,7 +91,7 @@ fn candidates(word: &Word) -> Vec<Word> {
         && let Some(letter) = letters.next().filter(|c| c.is_ascii_alphabetic())
         && let Some(suffix) = word.without_prefix(&format!("-{letter}"))
     {
-        words.push(suffix.with_home());
+        words.extend(spellings(suffix));
         // `-Cf.env`
         let ends = prefix.char_indices().skip(3).take(4);
         words.extend(ends.map(|(at, _)| Word::from_text(&prefix[at..])));
@@ -111,6 +111,12 @@ fn unlabelled(word: &Word) -> Option<Word> {
     (!file.is_empty()).then(|| Word::from_text(file))
 }
 
+/// Returns the word, and what it is if the program expands `~`. The shell expands no quoted one.
+fn spellings(word: Word) -> impl Iterator<Item = Word> {
+    let home = word.without_prefix("~/").map(|_| word.clone().with_home());
+    home.into_iter().chain([word])
+}
+
 /// Returns the parts of a word between marks that stand in no path.
 fn pieces(word: &Word) -> Vec<Word> {
     let texts = word.parts.iter().filter_map(Part::text);
@@ -125,7 +131,7 @@ fn pieces(word: &Word) -> Vec<Word> {
         .filter(|piece| piece.len() < text.len())
         .filter(|piece| !piece.is_empty())
         .map(Word::from_text)
-        .map(Word::with_home)
+        .flat_map(spellings)
         .collect::<Vec<_>>();
     if pieces.len() > MAX_PIECES {
         return vec![Word::unknown()];

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::glob::{GlobToken, Match, character, intersect, segment, tokens};
+use super::glob::{GlobToken, Match, character, segment, tokens};
 use super::links::pattern_destination;
+use super::open_files::{leads_elsewhere, lies_in_open_folder};
 use super::shell::{Part, Word};
 use crate::util::text::is_hidden;
 
@@ -20,6 +21,8 @@ pub(crate) struct PathContext {
     pub(crate) folds_case: bool,
     /// True if paths that tools name are looked up in the file system.
     pub(crate) follows_links: bool,
+    /// True if `..` stays in paths: behind a link, it is not the folder of the link.
+    pub(super) keeps_parents: bool,
 }
 
 /// A part of a path between slashes.
@@ -190,7 +193,7 @@ pub(super) fn is_literal(segment: &Segment) -> bool {
     text_of(segment).is_some()
 }
 
-fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
+pub(super) fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
     match place {
         Some(path) => path
             .split('/')
@@ -281,8 +284,12 @@ impl PathOf {
     }
 
     /// Returns the known parts of the path: the folder before the unknown part, and the names after
-    /// it, which may lie in any folder.
+    /// it, which may lie in any folder. A path below a folder that is open stays unknown.
     pub(super) fn known(mut self) -> Self {
+        if self.0.iter().any(|path| lies_in_open_folder(path)) {
+            return self;
+        }
+
         let mut folders = Vec::new();
         for path in &mut self.0 {
             let is_unknown = |segment: &Segment| *segment == Segment::Unknown;
@@ -366,29 +373,6 @@ impl PathOf {
     }
 }
 
-/// Returns `true` if an absolute path is, or leads through, what a process shows of other folders.
-pub(super) fn is_door(path: &str) -> bool {
-    leads_elsewhere(&start(Some(path), NO_WORKSPACE))
-}
-
-/// Returns `true` if the path lies in the part of `/proc` where a process shows its memory, its
-/// environment and other folders, or in a folder that is open.
-fn leads_elsewhere(path: &[Segment]) -> bool {
-    const DOORS: [&str; 8] = ["root", "cwd", "fd", "task", "environ", "mem", "maps", "exe"];
-    const OPEN: [&str; 4] = ["fd", "stdin", "stdout", "stderr"];
-    let is = |segment: &Segment, name: &str| match segment {
-        Segment::Name(given) => intersect(given, &tokens(name)),
-        _ => true,
-    };
-    let is_any = |segment: &Segment, names: &[&str]| names.iter().any(|name| is(segment, name));
-    match path {
-        [proc, _, door, ..] if is(proc, "proc") && is_any(door, &DOORS) => true,
-        [dev, door, _] => is(dev, "dev") && is_any(door, &OPEN[1..]),
-        [dev, door, _, _, ..] => is(dev, "dev") && is_any(door, &OPEN),
-        _ => false,
-    }
-}
-
 /// `text` as a word, `~` at its beginning understood.
 fn home_word(text: &str) -> Word {
     match text.strip_prefix('~') {
@@ -451,6 +435,7 @@ fn ends_name(next: Option<&Part>) -> bool {
 }
 
 fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment> {
+    let finish = if context.keeps_parents { push } else { finish };
     let mut path: Vec<Segment> = base.to_vec();
     let mut name: Vec<GlobToken> = Vec::new();
     for (at, part) in word.parts.iter().enumerate() {
@@ -494,21 +479,28 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
     path
 }
 
+/// Adds a name; `..` removes the one before it.
 fn finish(path: &mut Vec<Segment>, name: &mut Vec<GlobToken>) {
-    let name = std::mem::take(name);
-    let is_text = |text: &str| name.iter().copied().eq(text.chars().map(GlobToken::Char));
-    if name.is_empty() || is_text(".") {
-        return;
-    }
-    if is_text("..") {
+    if is_text(name, "..") {
+        name.clear();
         // The folder above one that a process shows under `/proc` is another one.
         if leads_elsewhere(path) {
             path.push(Segment::Unknown);
         }
         path.pop_if(|folder| *folder != Segment::Unknown);
-        return;
     }
-    path.push(Segment::Name(name));
+    push(path, name);
+}
+
+fn push(path: &mut Vec<Segment>, name: &mut Vec<GlobToken>) {
+    let name = std::mem::take(name);
+    if !name.is_empty() && !is_text(&name, ".") {
+        path.push(Segment::Name(name));
+    }
+}
+
+fn is_text(name: &[GlobToken], text: &str) -> bool {
+    name.iter().copied().eq(text.chars().map(GlobToken::Char))
 }
 
 /// Matches `pattern` against `path`; with `beneath`, also against paths under it.

@@ -83,6 +83,7 @@ impl PermissionRules {
                 home,
                 folds_case: cfg!(any(target_vendor = "apple", windows)),
                 follows_links: true,
+                keeps_parents: false,
             },
             protected_paths: Vec::new(),
             source_paths: Vec::new(),

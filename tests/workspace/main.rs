@@ -39,6 +39,8 @@ mod memory_notes;
 mod path_cases;
 #[cfg(all(feature = "tools", unix))]
 mod permission_links;
+#[cfg(all(feature = "tools", unix))]
+mod permission_names;
 #[cfg(feature = "tools")]
 mod permission_protected;
 #[cfg(feature = "tools")]

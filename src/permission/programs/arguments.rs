@@ -68,6 +68,9 @@ impl<'a> Arguments<'a> {
 
             if !only_operands && is_uncertain(word) {
                 arguments.uncertain.push(index - 1);
+                if prefix == "-" {
+                    arguments.add_any_option(program, word);
+                }
             }
 
             if let Some(count) = words_before(program, &prefix) {
@@ -241,9 +244,19 @@ impl<'a> Arguments<'a> {
 
         if word.literal().is_none() {
             self.add_unknown(program, word.to_string(), || next.cloned());
+            self.add_any_option(program, word);
         }
 
         false
+    }
+
+    /// Adds what the options of the program do if the word has wildcards: a file may have the name
+    /// of any option.
+    fn add_any_option(&mut self, program: &Program, word: &Word) {
+        if word.is_glob() {
+            let marks = program.added_marks().map(|mark| (mark, word.to_string()));
+            self.marks.extend(marks);
+        }
     }
 
     /// Removes the last mark if it is `second`; returns `true` if the last option has two values.

@@ -290,6 +290,16 @@ impl Program {
             .map(|(_, entry)| *entry)
     }
 
+    /// Returns the marks of its options that add to what it does.
+    pub(super) fn added_marks(&self) -> impl Iterator<Item = &'static str> {
+        const ADDED: [&str; 11] = [
+            "all", "cut", "dot", "edit", "effect", "follow", "hidden", "link", "links", "tree",
+            "written",
+        ];
+        let marks = self.options.iter().map(|(_, entry)| entry.mark);
+        marks.filter(|mark| ADDED.contains(mark))
+    }
+
     /// Returns `true` if the option is none that a rule about the program allows.
     pub(crate) fn hides(&self, name: &str) -> bool {
         self.option(name)

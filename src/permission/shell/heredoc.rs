@@ -85,6 +85,7 @@ impl Parser<'_> {
             return Ok(false);
         }
 
+        let number = self.src[start..self.pos].to_owned();
         if is_bash_only {
             self.cx
                 .bash_only("a redirection of a file that is named or above 9");
@@ -110,11 +111,39 @@ impl Parser<'_> {
             return self.here_document(operator == "<<-");
         }
 
-        let Some(target) = self.word()? else {
-            return self.cx.stop("a redirection without a target");
-        };
+        let count = self.cx.analysis.paths.len();
+        let is_target = self.targets(operator, command)?;
+        // What is open in another way than usual may be used in both ways by its other names.
+        let is_input = operator.starts_with('<');
+        if is_input && matches!(&number[..], b"1" | b"2") || !is_input && number == b"0" {
+            let paths = self.cx.analysis.paths.get(count..).unwrap_or_default();
+            for (_, word) in paths.to_vec() {
+                self.cx.add_path(Use::Read, word.clone());
+                self.cx.add_path(Use::Target, word);
+            }
+        }
+        Ok(is_target)
+    }
 
-        self.target(operator, target, command);
+    /// The word behind the operator of a redirection, which may be one of several with braces.
+    fn targets(&mut self, operator: &str, command: &mut SimpleCommand) -> Parse<bool> {
+        // A here-string keeps its braces.
+        let targets: Vec<Word> = match operator {
+            "<<<" => self.word()?.into_iter().collect(),
+            _ => self.expanded_words()?,
+        };
+        if targets.is_empty() {
+            return self.cx.stop("a redirection without a target");
+        }
+
+        // Several targets are an error, except if all but one expand to nothing.
+        let has_choice = targets.len() > 1;
+        for target in targets.into_iter().filter(|word| !word.parts.is_empty()) {
+            self.target(operator, target, command);
+        }
+        if has_choice && operator.starts_with('<') {
+            command.input_file = Some(Word::unknown());
+        }
         Ok(true)
     }
 

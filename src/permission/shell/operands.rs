@@ -315,10 +315,11 @@ fn tree_words(program: &Program, arguments: &Arguments<'_>) -> Vec<Word> {
         let prefix = word.literal_prefix();
         !prefix.starts_with(":!") && !prefix.starts_with(":^")
     });
-    words
-        .into_iter()
-        .map(|word| folder_of_pattern(word))
-        .collect()
+    // Folders that are compared may be the values of options.
+    let values = arguments.values_of("read");
+    let values = values.filter(|_| program.takes("links"));
+    let words = words.into_iter().copied().chain(values);
+    words.map(folder_of_pattern).collect()
 }
 
 /// Returns the folder before a pattern that the program expands itself; the word if it is none.
@@ -351,8 +352,9 @@ fn tree_uses(program: &Program, arguments: &Arguments<'_>) -> (Tree, Tree) {
     let mut kinds = arguments.values_of("kind");
     let is_code = |kind: &Word| kind.literal().is_some_and(|kind| is_code(&kind));
     let is_visible = !arguments.has_mark("dot") && !globs.any(names_hidden) && kinds.all(is_code);
-    let follows_links =
-        program.takes("links") || arguments.has_mark("links") || arguments.has_mark("follow");
+    // What compresses all of a folder follows links.
+    let marks = ["links", "follow", "all"];
+    let follows_links = program.takes("links") || marks.iter().any(|mark| arguments.has_mark(mark));
     let read_tree = Tree {
         skips_hidden: program.takes("visible") && is_visible,
         follows_links,

@@ -10,6 +10,7 @@ use super::word::{Part, Word};
 /// Notes files that are written under names that the operands begin or end with.
 pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
     let (program, words) = (row.program, &row.arguments.operands);
+    misread(cx, row);
     if program.takes("prefix") && words.len() < 2 {
         cx.add_path(Use::Target, Word::default().followed_by("x*"));
     }
@@ -59,6 +60,24 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
                 cx.add_path(Use::Target, stem);
             }
         }
+    }
+}
+
+/// Notes the files of words that a program reads in another way than they look.
+fn misread(cx: &mut Context, row: &Row<'_>) {
+    let (program, words) = (row.program, &row.arguments.operands);
+    // The name of a file may be an operand with a file of its own, such as `if=.env`.
+    let is_any = |word: &&Word| word.is_glob() && !word.literal_prefix().contains('=');
+    if program.takes("dd") && words.iter().any(is_any) {
+        cx.add_path(Use::Read, Word::unknown());
+        cx.add_path(Use::Write, Word::unknown());
+    }
+
+    // Behind its first operand, xxd reads no options.
+    let last = row.command.argv.last();
+    let last = last.filter(|word| word.starts_with_dash() && !word.is("-"));
+    if let Some(word) = last.filter(|_| row.name == "xxd" && !words.is_empty()) {
+        cx.add_path(Use::Write, word.clone());
     }
 }
 
@@ -242,7 +261,7 @@ pub(super) fn targets(cx: &mut Context, row: &Row<'_>) {
         file.parts.extend(name.parts);
         // A name that is not known is that of a file in the folder.
         for file in [Some(file), remote_file].into_iter().flatten() {
-            if !file.is_dynamic() {
+            if is_known_path(&file) {
                 cx.add_path(target_use, file);
             }
         }
@@ -262,6 +281,15 @@ pub(super) fn targets(cx: &mut Context, row: &Row<'_>) {
             link_source(cx, folder, source);
         }
     }
+}
+
+/// Returns `true` if no part of the path is unknown, but for the folder that it begins with.
+fn is_known_path(path: &Word) -> bool {
+    let mut parts = path.parts.iter().enumerate();
+    parts.all(|(at, part)| match part {
+        Part::Value { name, .. } => at == 0 && matches!(name.as_deref(), Some("PWD" | "HOME")),
+        _ => true,
+    })
 }
 
 /// Notes what a link leads to. Its source counts from the folder of the link, or from the folder
