@@ -34,10 +34,12 @@ async fn list_of_an_unreachable_store_is_an_error() {
         let pruned = store.prune(Duration::ZERO).await;
         assert_eq!(pruned.unwrap_err().kind(), kind);
     }
-    let store = unreadable(ErrorKind::Corrupt);
-    let list = store.list().await.unwrap();
-    assert!(list.len() == 1 && list.iter().all(|info| info.problem.is_some()));
-    assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
+    for kind in [ErrorKind::Corrupt, ErrorKind::Conflict] {
+        let store = unreadable(kind);
+        let list = store.list().await.unwrap();
+        assert!(list.len() == 1 && list.iter().all(|info| info.problem.is_some()));
+        assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
+    }
 }
 
 /// Logs whose list has no end. Each of its pages, which have `page_len` ids, is reported.

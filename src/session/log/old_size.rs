@@ -29,9 +29,13 @@ impl<L: Log> LogShared<L> {
             Ok(scan) => Ok(scan
                 .filter(|scan| is_older_than(scan.fold.at, age))
                 .map(|scan| scan.len)),
-            // A session that cannot be read stays: it is of a newer version, or over a limit.
+            // A session that cannot be read stays: it is of a newer version, over a limit, or
+            // another process has removed or shortened it meanwhile.
             Err(error) => match error.kind() {
-                ErrorKind::VersionTooNew | ErrorKind::Corrupt | ErrorKind::Io => Ok(None),
+                ErrorKind::VersionTooNew
+                | ErrorKind::Corrupt
+                | ErrorKind::Io
+                | ErrorKind::Conflict => Ok(None),
                 _ => Err(error),
             },
         }
