@@ -17,7 +17,7 @@ use super::summary::LogSummary;
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) fold: LogFold,
-    /// The damage before `end` that has not been reported before.
+    /// The damage before `end` that no run has reported yet.
     pub(super) damage: Vec<Damage>,
     /// The bytes after the last complete write.
     pub(super) tail: Option<Damage>,

@@ -318,8 +318,8 @@ impl<'a> Scanner<'a> {
         let fold = &mut self.scan.fold;
         fold.at = self.at;
         fold.seq = self.seq;
-        let is_check = |entry: &LogEntry| matches!(entry, LogEntry::Checked);
-        if self.open.iter().any(is_check) {
+        let is_report = |entry: &LogEntry| matches!(entry, LogEntry::Checked { is_reported: true });
+        if self.open.iter().any(is_report) {
             self.scan.damage.clear();
         }
 
