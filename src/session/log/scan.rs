@@ -27,8 +27,6 @@ pub(super) struct Scan {
     pub(super) end: u64,
     /// True if `tail` is an unfinished snapshot, in which there is nothing to keep.
     pub(super) is_snapshot: bool,
-    /// The number of bytes that were read.
-    pub(super) len: u64,
     /// True if the bytes before `end` do not end with a line feed.
     pub(super) has_open_line: bool,
 }
