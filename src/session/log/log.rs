@@ -223,7 +223,8 @@ pub trait Log: Send + Sync + 'static {
     /// the location of the parts, for the user (`sessions/a.damaged`), or `None` if they were not
     /// stored.
     ///
-    /// It is called again if a later step fails, and must not set a part aside twice.
+    /// It is called again if a later step fails, and by each opening until a run has reported the
+    /// damage, and must not set a part aside twice.
     fn repair(&self, writer: &mut Self::Writer, repair: &Repair<'_>) -> Result<Option<String>>;
 
     /// Removes a log and the parts that were set aside from it. Returns `false` if there is no log.
