@@ -7,7 +7,7 @@ use crate::hook::{Phases, guard};
 use crate::message::{Message, ToolResult};
 use crate::run::{OutputFormat, RunContext, Stop};
 use crate::session::{
-    AgentState, StoredSession, belongs_to_other_user, cut, damage_texts, not_found,
+    AgentState, OwnedSession, StoredSession, belongs_to_other_user, cut, damage_texts, not_found,
 };
 
 use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
@@ -138,6 +138,15 @@ async fn lease_and_load(
     if config.live.has_temporary(id) {
         return Err(Error::session_busy(id));
     }
+
+    // Before the lease, which another user would learn of, or wait for.
+    let owner = request.options.owner.as_ref();
+    let session = OwnedSession {
+        store: &*store,
+        id,
+        owner,
+    };
+    session.check_user().await?;
     let lease = store.lease(id).await?;
     let registration = config.live.register(cx.shared(), false);
     let stored_session = match store.load(id).await? {
@@ -145,14 +154,14 @@ async fn lease_and_load(
             return Err(not_found(id));
         }
         None => {
-            if let Some(text) = lease.dropped_warning(request.options.owner.as_deref()) {
+            if let Some(text) = lease.dropped_warning(owner.map(|owner| &**owner)) {
                 cx.warn(text);
             }
             StoredSession::default()
         }
         Some(stored_session) => stored_session,
     };
-    if belongs_to_other_user(&stored_session.state, request.options.owner.as_ref()) {
+    if belongs_to_other_user(&stored_session.state, owner) {
         return Err(not_found(id));
     }
 

@@ -17,6 +17,16 @@ use crate::util::panic;
 use super::hook::Hook;
 use super::phases::Phases;
 
+tokio::task_local! {
+    /// The run whose hook this task is in.
+    static RUN: RunContext;
+}
+
+/// Returns the run whose hook the current task is in, of nested runs the inner one.
+pub(crate) fn current_run() -> Option<RunContext> {
+    RUN.try_with(RunContext::clone).ok()
+}
+
 /// Awaits one phase of `hook`. Errors, panics and an exceeded time limit become errors that name
 /// the hook and the phase.
 pub(crate) fn guard<T>(
@@ -40,7 +50,7 @@ pub(super) async fn guard_wrapping<T>(
     future: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let guarded_future = GuardedHook {
-        future: Some(AssertUnwindSafe(future).catch_unwind()),
+        future: Some(AssertUnwindSafe(RUN.scope(cx.clone(), future)).catch_unwind()),
         runs_in_progress,
         timeout: cx.settings().hook_timeout,
         clock: &cx.shared().clock,

@@ -109,7 +109,7 @@ pub use fn_hook::{
     FnHook, after_agent, before_agent, before_stop, modify_request, post_generation, post_tool_use,
     pre_generation, pre_tool_use, wrap_model_call, wrap_tool_call,
 };
-pub(crate) use guard::guard;
+pub(crate) use guard::{current_run, guard};
 pub use hook::Hook;
 pub(crate) use next::{Core, HookChain};
 pub use next::{Next, Step};

@@ -18,8 +18,8 @@ const MAX_SWEPT: usize = 1_000;
 
 /// Returns the folder of a session's results.
 ///
-/// A hash is added to an id that cannot be a name unchanged. No two sessions share a folder, even
-/// on file systems that ignore case.
+/// A hash is added to an id that cannot be a name unchanged. Even on file systems that ignore case,
+/// sessions share a folder only if the id of one is the name of the other with its hash.
 pub(super) fn session_folder(folder: &str, session: &str) -> String {
     let name = file_name_part(session);
     let is_plain = name == session && !name.contains(|c: char| c.is_ascii_uppercase());

@@ -31,6 +31,9 @@ const TOOLS: [&str; 7] = [
 /// The default maximum size of a file in the state, in bytes.
 const MAX_TRACKED: usize = 1024 * 1024;
 
+/// The number of bytes that every backend reads at once.
+const PIECE: usize = 1024 * 1024;
+
 /// The maximum size of all files in the state together, in bytes.
 const MAX_ALL_TRACKED: usize = 32 * 1024 * 1024;
 
@@ -260,10 +263,9 @@ impl FilesystemHook {
     /// UTF-8 or cannot be read.
     async fn read_tracked(&self, cx: &RunContext, path: &str) -> Option<String> {
         let limit = self.max_tracked;
-        let content = self.backend.read_range(path, 0, limit.saturating_add(1));
-        match content.await {
+        match self.read_beginning(path, limit.saturating_add(1)).await {
             Ok(bytes) if bytes.len() <= limit => {
-                let text = String::from_utf8(bytes.into()).ok()?;
+                let text = String::from_utf8(bytes).ok()?;
                 Some(secret::redacted(&text).into_owned())
             }
             Ok(_) => {
@@ -275,6 +277,21 @@ impl FilesystemHook {
             Err(error) => {
                 cx.warn(format!("filesystem: {path} was not read again: {error}"));
                 None
+            }
+        }
+    }
+
+    /// Reads the first `max` bytes of a file, or the whole file if it is shorter, in pieces that
+    /// every backend reads at once.
+    async fn read_beginning(&self, path: &str, max: usize) -> Result<Vec<u8>> {
+        let mut content = Vec::new();
+        loop {
+            let len = max.saturating_sub(content.len()).min(PIECE);
+            let offset = content.len() as u64;
+            let piece = self.backend.read_range(path, offset, len).await?;
+            content.extend_from_slice(&piece);
+            if piece.len() < len || content.len() >= max {
+                return Ok(content);
             }
         }
     }

@@ -45,8 +45,23 @@ impl OwnedSession<'_> {
         Ok(())
     }
 
+    /// Checks that the session is missing, or not one of another user.
+    pub(crate) async fn check_user(&self) -> Result<()> {
+        if self.owner.is_none() {
+            return Ok(());
+        }
+        match self.store.load(self.id).await? {
+            Some(session) if belongs_to_other_user(&session.state, self.owner) => {
+                Err(not_found(self.id))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Sets the title; an empty one removes it.
     pub(crate) async fn set_title(&self, title: Arc<str>) -> Result<()> {
+        // Before the lease, which another user would learn of, or wait for.
+        self.check_owner().await?;
         let lease = self.store.lease(self.id).await?;
         let mut state = self.state().await?.ok_or_else(|| not_found(self.id))?;
         state.title = Some(title).filter(|title| !title.trim().is_empty());

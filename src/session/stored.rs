@@ -38,7 +38,8 @@ pub struct StoredSession {
     /// The caller's ids of the inputs that were appended since the state was last saved, about
     /// 1,000 at most; older ones are dropped. Ids from before are in the state.
     pub input_ids: Vec<Arc<str>>,
-    /// The parts that could not be read. A run reports them once, in warnings.
+    /// The parts that could not be read. A run reports them once, in warnings; they are returned
+    /// until a run has continued the session.
     pub damage: Vec<Damage>,
     /// The first text of the user, for a title that stays when the history is cut.
     pub(super) first_text: Option<Arc<str>>,

@@ -38,9 +38,13 @@ pub(crate) fn make_folder(
     fs::canonicalize(full_path)
 }
 
-/// Waits until the names in a folder are durable.
+/// Waits until the names in a folder are durable, if its file system supports that.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    match File::open(folder)?.sync_all() {
+        // `EINVAL`: some file systems do not support syncing a folder.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        outcome => outcome,
+    }
 }
 
 #[cfg(test)]
@@ -49,6 +53,16 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn folder_of_a_file_system_without_a_sync_is_no_error() {
+        let proc = Path::new("/proc");
+        let error = File::open(proc).unwrap().sync_all().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        sync_folder(proc).unwrap();
+        assert!(sync_folder(Path::new("/proc/missing")).is_err());
+    }
 
     #[test]
     fn created_folders_are_private_and_synced() {

@@ -37,6 +37,24 @@ async fn session_of_another_user_does_not_exist() {
 }
 
 #[tokio::test]
+async fn session_of_another_user_does_not_exist_while_it_is_leased() {
+    let agent = agent_with_a_session_of_ann().await;
+    let lease = agent.store().lease("th_1").await.unwrap();
+    let of_bob = || agent.session("th_1").owned_by("bob");
+    for error in [
+        of_bob().run("What is the secret?").await.unwrap_err(),
+        of_bob().set_title("Mine").await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::SessionNotFound);
+    }
+    assert!(!of_bob().delete().await.unwrap());
+    let of_ann = agent.session("th_1").owned_by("ann");
+    let error = of_ann.run("Go on").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SessionBusy);
+    drop(lease);
+}
+
+#[tokio::test]
 async fn owner_and_handle_without_a_user_continue_the_session() {
     let agent = agent_with_a_session_of_ann().await;
     agent.session("th_1").run("Go on").await.unwrap();

@@ -258,6 +258,26 @@ async fn large_and_binary_files_are_not_tracked() {
     assert_eq!(changed_files(&messages).len(), 3, "and one taken out");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn file_over_the_limit_of_the_backend_is_tracked_as_a_whole_or_not_at_all() {
+    const MIB: usize = 1024 * 1024;
+    let content = "x".repeat(MIB + 1_000);
+    for (limit, count) in [(MIB, 0), (2 * MIB, 1)] {
+        let workspace = tempfile::tempdir().unwrap();
+        let backend = agentcore::backend::LocalBackend::new(workspace.path()).unwrap();
+        let backend = backend.with_max_read(MIB as u64);
+        let (messages, output) = run(
+            FilesystemHook::new(backend).track_up_to(limit),
+            [("write_file", json!({"path": "a", "content": content}))],
+        )
+        .await;
+        let files = &output.state.files;
+        assert_eq!((files.len(), warnings(&messages).len()), (count, 1 - count));
+        assert!(files.values().all(|text| **text == *content), "{limit}");
+    }
+}
+
 #[tokio::test]
 async fn edit_policy_can_be_set() {
     for (policy, expected) in [

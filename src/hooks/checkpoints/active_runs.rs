@@ -1,8 +1,10 @@
 //! The runs of sessions, to assign changes to them.
 
 use std::collections::HashMap;
+use std::iter::successors;
 use std::sync::{Arc, Mutex};
 
+use crate::hook::current_run;
 use crate::message::{Message, Messages, Role};
 use crate::run::RunContext;
 use crate::session::title_of;
@@ -134,8 +136,8 @@ impl ActiveRuns {
         run
     }
 
-    /// Returns the runs that a change by the current task belongs to: the run of its call, or, in a
-    /// separate task, all active runs.
+    /// Returns the runs that a change by the current task belongs to: the run of its call, or of
+    /// the hook that it is in; in a separate task, all active runs.
     pub(super) fn current(&self) -> Vec<Arc<ActiveRun>> {
         let mut runs = lock(&self.0);
         runs.retain(|_, run| !run.cancellation.is_cancelled());
@@ -146,6 +148,12 @@ impl ActiveRuns {
                 return vec![scope.run.clone()];
             }
             next = scope.outer.clone();
+        }
+
+        let hook_run = current_run();
+        let nested_runs = successors(hook_run.as_ref(), |cx| cx.parent_run());
+        if let Some(run) = nested_runs.filter_map(|cx| runs.get(cx.run_id())).last() {
+            return vec![run.clone()];
         }
         runs.values().cloned().collect()
     }

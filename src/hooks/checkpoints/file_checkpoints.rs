@@ -85,7 +85,9 @@ const MAX_CAPTURES: usize = 2;
 /// take files and conversation to the same moment. Changes by subagents belong to the message that
 /// their parent works on. When a hook replaces the history, for example to shorten it, positions
 /// are counted in the new history, and files cannot be rewound to a moment before the replacement.
-/// Add this hook after hooks that replace the history, so that it receives the new history.
+/// Add this hook after hooks that replace the history, so that it receives the new history, and
+/// before [`MemoryHook`](crate::hooks::MemoryHook) and other hooks that write files when a run
+/// begins.
 ///
 /// # Workspaces
 ///
@@ -114,7 +116,8 @@ const MAX_CAPTURES: usize = 2;
 ///   none ([`Metadata::mode`](crate::backend::Metadata::mode)): the file is then restored with the
 ///   mode of new files.
 /// * Changes outside runs, such as changes by the program itself. A write from a task that a tool
-///   spawned counts for every run that is in progress in this workspace.
+///   or a hook spawned, or from a hook before this one has seen its run, counts for every run that
+///   is in progress in this workspace.
 ///
 /// Different paths of one file, through links, count as one file if the backend can resolve them
 /// ([`Backend::real_path`]).

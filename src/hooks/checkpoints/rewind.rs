@@ -53,6 +53,9 @@ impl FileCheckpoints {
     /// conversation stays as it is; use [`Session::fork_at`](crate::Session::fork_at) to go back in
     /// it.
     ///
+    /// A write that was in progress when its run was stopped may end after the run, and after a
+    /// rewind directly behind it (see [`Backend`]). Rewind to the same message again then.
+    ///
     /// # Errors
     ///
     /// Returns [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session, unless

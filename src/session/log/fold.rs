@@ -140,7 +140,7 @@ impl LogFold {
         match entry {
             LogEntry::Record(record) => self.apply_record(record),
             // The writer had read the log with this loss, and its counts are correct.
-            LogEntry::Checked => self.lost.clear(),
+            LogEntry::Checked { .. } => self.lost.clear(),
             // Has no effect on the state: it is the state of the entries before it.
             LogEntry::Snapshot(_) | LogEntry::Mark => {}
         }

@@ -38,8 +38,11 @@ pub(super) const COMMA: usize = LINE_PREFIX.len() + DIGITS + 1;
 pub(super) enum LogEntry {
     /// A change of the session.
     Record(Record),
-    /// All damage before this line has been reported and put aside.
-    Checked,
+    /// All damage before this line was put aside.
+    Checked {
+        /// False until a run has reported it.
+        is_reported: bool,
+    },
     /// The session that results from the lines before. Read only if the log is opened at it.
     Snapshot(Box<StoredSession>),
     /// Ends a write whose last record is long, such as a snapshot, so that the end of the log is
@@ -51,7 +54,7 @@ impl LogEntry {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Record(record) => record.kind(),
-            Self::Checked => "checked",
+            Self::Checked { .. } => "checked",
             Self::Snapshot(_) => SNAPSHOT,
             Self::Mark => "mark",
         }
@@ -74,10 +77,18 @@ impl Serialize for LogEntry {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
         match self {
             Self::Record(record) => Data(record).serialize(to),
-            Self::Checked | Self::Mark => to.serialize_unit(),
+            Self::Checked { is_reported: true } | Self::Mark => to.serialize_unit(),
+            Self::Checked { .. } => Check { reported: false }.serialize(to),
             Self::Snapshot(session) => session.serialize(to),
         }
     }
+}
+
+/// The data of [`LogEntry::Checked`]; none stands for damage that was reported.
+#[derive(Serialize, Deserialize)]
+struct Check {
+    #[serde(default)]
+    reported: bool,
 }
 
 /// A line that was read.
@@ -172,9 +183,13 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Reads the description of the session and the time of a line, without its data.
+    /// Reads the description of the session and the time of a line, without its data. Returns
+    /// `None` for a line of a newer version.
     pub(super) fn read_info(line: &[u8]) -> Option<(LogSummary, u64)> {
         let outer = parse::<Outer<'_>>(checked(line)?)?;
+        if outer.v.is_some_and(|v| v > VERSION) {
+            return None;
+        }
         outer.info.map(|info| (info, outer.at))
     }
 
@@ -239,8 +254,9 @@ impl<'de> DeserializeSeed<'de> for EntrySeed<'_> {
         from: D,
     ) -> std::result::Result<Option<LogEntry>, D::Error> {
         if self.0 == "checked" {
-            IgnoredAny::deserialize(from)?;
-            return Ok(Some(LogEntry::Checked));
+            let check = Option::<Check>::deserialize(from)?;
+            let is_reported = check.is_none_or(|check| check.reported);
+            return Ok(Some(LogEntry::Checked { is_reported }));
         }
 
         Ok(match OfKind(self.0).deserialize(from)? {

@@ -189,22 +189,32 @@ impl<L: Log> LogShared<L> {
         };
 
         match summary {
-            Ok(Some((summary, at))) => {
-                info.messages = summary.messages;
-                info.pending = summary.pending;
-                info.title = summary.title;
-                info.created_at = system_time(summary.created);
-                info.updated_at = system_time(at);
-                info.user_id = summary.user_id;
-                info.cwd = summary.cwd;
-                info.parent = summary.parent;
-            }
+            Ok(Some((summary, at))) => describe(&mut info, summary, at),
             Ok(None) => return Ok(None),
             Err(error) => info.problem = Some(error.to_string().into()),
         }
 
+        // Its end can be read, but the session cannot.
+        if let Some(size) = info.size.filter(|_| info.problem.is_none())
+            && let Err(error) = self.check_size(id, size)
+        {
+            info.problem = Some(error.to_string().into());
+        }
+
         Ok(Some(info))
     }
+}
+
+/// Completes the info for lists of a log whose last write was at the time `at`.
+fn describe(info: &mut SessionInfo, summary: LogSummary, at: u64) {
+    info.messages = summary.messages;
+    info.pending = summary.pending;
+    info.title = summary.title;
+    info.created_at = system_time(summary.created);
+    info.updated_at = system_time(at);
+    info.user_id = summary.user_id;
+    info.cwd = summary.cwd;
+    info.parent = summary.parent;
 }
 
 /// Returns the info for lists of a log whose end has no readable write.

@@ -34,10 +34,47 @@ async fn list_of_an_unreachable_store_is_an_error() {
         let pruned = store.prune(Duration::ZERO).await;
         assert_eq!(pruned.unwrap_err().kind(), kind);
     }
-    let store = unreadable(ErrorKind::Corrupt);
+    for kind in [ErrorKind::Corrupt, ErrorKind::Conflict] {
+        let store = unreadable(kind);
+        let list = store.list().await.unwrap();
+        assert!(list.len() == 1 && list.iter().all(|info| info.problem.is_some()));
+        assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn session_over_the_limit_or_of_a_newer_version_is_listed_with_a_problem() {
+    let log = MemoryLog::default();
+    let store = LogStore::new(log.clone());
+    let record = Record::Message {
+        message: Message::human("Hi").into(),
+        input_id: None,
+    };
+    let lease = store.lease("a").await.unwrap();
+    store.append(&lease, vec![record]).await.unwrap();
+    drop(lease);
     let list = store.list().await.unwrap();
-    assert!(list.len() == 1 && list.iter().all(|info| info.problem.is_some()));
-    assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
+    assert_eq!((list[0].messages, &list[0].problem), (1, &None));
+
+    store.set_max_session_bytes(100);
+    let list = store.list().await.unwrap();
+    let problem = list[0].problem.as_deref().unwrap_or_default();
+    assert!(
+        problem.contains("more than the 100 that are read"),
+        "{problem}"
+    );
+    assert_eq!(list[0].messages, 1);
+
+    store.set_max_session_bytes(1 << 20);
+    let bytes = log.bytes();
+    let fields = str::from_utf8(&bytes[COMMA + 1..]).unwrap();
+    let fields = fields.replacen("\"v\":1", "\"v\":2", 1);
+    let checksum = hex(crc32fast::hash(fields.trim_end().as_bytes()));
+    let line = [LINE_PREFIX, &checksum, b"\",", fields.as_bytes()].concat();
+    lock(&log.logs).get_mut("a").unwrap().extend(line);
+    let list = store.list().await.unwrap();
+    let problem = list[0].problem.as_deref().unwrap_or_default();
+    assert!(problem.contains("version 2"), "{problem}");
 }
 
 /// Logs whose list has no end. Each of its pages, which have `page_len` ids, is reported.

@@ -223,7 +223,8 @@ pub trait Log: Send + Sync + 'static {
     /// the location of the parts, for the user (`sessions/a.damaged`), or `None` if they were not
     /// stored.
     ///
-    /// It is called again if a later step fails, and must not set a part aside twice.
+    /// It is called again if a later step fails, and by each opening until a run has reported the
+    /// damage, and must not set a part aside twice.
     fn repair(&self, writer: &mut Self::Writer, repair: &Repair<'_>) -> Result<Option<String>>;
 
     /// Removes a log and the parts that were set aside from it. Returns `false` if there is no log.
@@ -271,7 +272,8 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Stops at the first error of `each` and returns it.
+    /// Stops at the first error of `each` and returns it. A log that is read piece by piece returns
+    /// [`ErrorKind::Conflict`] if it was removed or shortened meanwhile.
     fn read(&self, id: &str, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         match self.tail(id, u64::MAX)? {
             Some(tail) => each(&tail.bytes).map(|()| true),
@@ -294,9 +296,10 @@ pub trait Log: Send + Sync + 'static {
 
     /// Returns `true` if `error` concerns one log, so that lists and
     /// [`prune`](crate::SessionStore::prune) continue with the other logs. The provided method
-    /// returns `true` for [`ErrorKind::Corrupt`].
+    /// returns `true` for [`ErrorKind::Corrupt`], and for [`ErrorKind::Conflict`], by which a read
+    /// reports that another process has changed the log.
     fn concerns_one_log(&self, error: &Error) -> bool {
-        error.kind() == ErrorKind::Corrupt
+        matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Conflict)
     }
 
     /// Returns the time at which snapshots are written. The provided method returns

@@ -99,5 +99,7 @@ pub(super) use queue::Queue;
 ))]
 pub(super) use queue::Queues;
 pub use repair::Repair;
+#[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
+pub(super) use shared::changed_meanwhile;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(super) use shared::too_large;

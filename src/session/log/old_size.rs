@@ -24,14 +24,23 @@ impl<L: Log> LogShared<L> {
         }
 
         // Lists read only the end of a log; before a removal, all of it is read.
-        match self.read_whole(id, cancellation, LogFold::new(id)) {
-            // It may have been written since the look at its end.
-            Ok(scan) => Ok(scan
-                .filter(|scan| is_older_than(scan.fold.at, age))
-                .map(|scan| scan.len)),
-            // A session that cannot be read stays: it is of a newer version, or over a limit.
+        let outcome = self.log.tail(id, 1).and_then(|tail| {
+            let scan = self.read_whole(id, cancellation, LogFold::new(id))?;
+            Ok(tail.zip(scan))
+        });
+        match outcome {
+            // It may have been written since the look at its end. Where parts of a log are missing,
+            // fewer bytes were read than a removal counts.
+            Ok(log) => Ok(log
+                .filter(|(_, scan)| is_older_than(scan.fold.at, age))
+                .map(|(tail, _)| tail.size)),
+            // A session that cannot be read stays: it is of a newer version, over a limit, or
+            // another process has removed or shortened it meanwhile.
             Err(error) => match error.kind() {
-                ErrorKind::VersionTooNew | ErrorKind::Corrupt | ErrorKind::Io => Ok(None),
+                ErrorKind::VersionTooNew
+                | ErrorKind::Corrupt
+                | ErrorKind::Io
+                | ErrorKind::Conflict => Ok(None),
                 _ => Err(error),
             },
         }

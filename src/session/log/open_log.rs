@@ -26,6 +26,8 @@ pub(super) struct OpenLog<L: Log> {
     pub(super) fold: LogFold,
     pub(super) token: u64,
     damage: Vec<Damage>,
+    /// False while the log has damage that no run has reported yet.
+    is_reported: bool,
     /// The size of the log.
     size: u64,
     /// True if the last line has no end.
@@ -60,7 +62,7 @@ pub(super) struct EncodedAppend {
 
 impl<L: Log> OpenLog<L> {
     /// Opens the log of a session for writing. Damaged parts are set aside, and that is recorded in
-    /// the log, so that they are reported under this lease only.
+    /// the log. They are reported under each lease until a run has continued the session.
     ///
     /// The session is locked while its log is read. After `cancellation`, reading ends soon and
     /// nothing is written.
@@ -84,8 +86,8 @@ impl<L: Log> OpenLog<L> {
             return Ok(open_log);
         }
 
-        // The snapshot may be in the log nevertheless, so the log is read again. The damage is
-        // recorded as reported by now, so the second opening does not return it.
+        // The snapshot may be in the log nevertheless, so the log is read again. The first opening
+        // has dropped an incomplete write, so the second opening does not return it.
         let damage = std::mem::take(&mut open_log.damage);
         drop(open_log);
         let mut open_log = Self::open(shared, id, cancellation)?;
@@ -126,6 +128,7 @@ impl<L: Log> OpenLog<L> {
             token: shared.clock.next_token(scan.fold.token),
             fold: scan.fold,
             damage,
+            is_reported: !is_damaged,
             size,
             needs_newline,
             failed_snapshot_size: 0,
@@ -133,7 +136,8 @@ impl<L: Log> OpenLog<L> {
         };
 
         if is_damaged {
-            open_log.write(shared, vec![LogEntry::Checked])?;
+            let is_reported = false;
+            open_log.write(shared, vec![LogEntry::Checked { is_reported }])?;
         }
 
         Ok(open_log)
@@ -150,8 +154,16 @@ impl<L: Log> OpenLog<L> {
         shared: &LogShared<L>,
         records: Vec<Record>,
     ) -> Result<()> {
+        self.write(shared, self.entries_of(records))
+    }
+
+    /// Returns the entries of a write of records. The first one that a run makes also records that
+    /// the damage was reported.
+    fn entries_of(&self, records: Vec<Record>) -> Vec<LogEntry> {
+        let is_report = !self.is_reported && records.iter().any(is_of_run);
+        let check = is_report.then_some(LogEntry::Checked { is_reported: true });
         let entries = records.into_iter().map(LogEntry::Record);
-        self.write(shared, entries.collect())
+        check.into_iter().chain(entries).collect()
     }
 
     fn write(&mut self, shared: &LogShared<L>, entries: Vec<LogEntry>) -> Result<()> {
@@ -174,8 +186,7 @@ impl<L: Log> OpenLog<L> {
             return Ok(None);
         }
         let at = shared.clock.next_time(self.fold.at);
-        let entries = records.into_iter().map(LogEntry::Record).collect();
-        self.encode(shared, at, entries).map(Some)
+        self.encode(shared, at, self.entries_of(records)).map(Some)
     }
 
     /// Writes an append that was encoded.
@@ -227,12 +238,13 @@ impl<L: Log> OpenLog<L> {
     }
 
     /// Returns `true` if the log has grown by `after` bytes and by the size of its newest snapshot
-    /// since that snapshot, and has doubled since one failed.
+    /// since that snapshot, and has doubled since one failed. Damage is found in the lines before a
+    /// snapshot, so none is due before it was reported.
     fn is_snapshot_due(&self, after: u64) -> bool {
         let SnapshotPosition { offset, len } = self.fold.snapshot.unwrap_or_default();
         let base = offset.saturating_add(len).max(self.failed_snapshot_size);
         let growth = len.max(after).max(self.failed_snapshot_size);
-        !self.fold.has_loss() && self.size.saturating_sub(base) >= growth
+        self.is_reported && !self.fold.has_loss() && self.size.saturating_sub(base) >= growth
     }
 
     /// Checks that the session can be read again once these entries are in its log, as these lines.
@@ -258,7 +270,7 @@ impl<L: Log> OpenLog<L> {
                 }
                 // The session is in memory already, and a snapshot that cannot be read is replaced
                 // by the records before it.
-                LogEntry::Checked | LogEntry::Snapshot(_) | LogEntry::Mark => false,
+                LogEntry::Checked { .. } | LogEntry::Snapshot(_) | LogEntry::Mark => false,
             };
 
             used = used.saturating_add(entry.memory());
@@ -384,6 +396,9 @@ impl<L: Log> OpenLog<L> {
         fold.token = self.token;
         fold.snapshot = append.info.snapshot;
         for entry in append.entries {
+            if let LogEntry::Checked { is_reported } = entry {
+                self.is_reported = is_reported;
+            }
             fold.apply(entry);
         }
 
@@ -423,6 +438,16 @@ fn read_opened<L: Log>(
             None => scan(id, &[]),
         }
     })
+}
+
+/// Returns `true` for a record by which a run continues the session, after it has reported the
+/// damage. Titles, summaries and ids of inputs are also stored outside of runs.
+fn is_of_run(record: &Record) -> bool {
+    let is_of_others = matches!(
+        record,
+        Record::About { .. } | Record::Compaction { .. } | Record::Input { .. }
+    );
+    !is_of_others
 }
 
 /// Returns the session of a fold; `None` if there is none and nothing was lost.

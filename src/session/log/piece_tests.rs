@@ -32,8 +32,8 @@ fn outcome(scan: &Scan) -> String {
     let reported: Vec<_> = scan.reported().collect();
     let (fold, end, is_open) = (&scan.fold, scan.end, scan.has_open_line);
     format!(
-        "{state} {:?} {:?} {:?} {reported:?} {end} {is_open} {} {} {:?}",
-        session.started, scan.damage, scan.tail, fold.seq, fold.at, scan.len,
+        "{state} {:?} {:?} {:?} {reported:?} {end} {is_open} {} {}",
+        session.started, scan.damage, scan.tail, fold.seq, fold.at,
     )
 }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::message::Message;
 use crate::session::{Record, SessionStore};
 use crate::util::sync::lock;
@@ -88,6 +88,23 @@ async fn dropped_prune_ends_with_the_piece_that_is_read() {
     assert!(!ends.recv().unwrap(), "the log was read to its end");
     is_pruned.store(false, Ordering::Relaxed);
     assert!(store.load("a").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn prune_continues_after_a_log_that_another_process_changes_while_it_is_read() {
+    let is_first = AtomicBool::new(true);
+    let log = MemoryLog::default().on_step(move |step| match step {
+        LogStep::Piece(_) if is_first.swap(false, Ordering::Relaxed) => {
+            Err(Error::new(ErrorKind::Conflict, "it was removed"))
+        }
+        _ => Ok(()),
+    });
+    let store = LogStore::new(log);
+    for id in ["a", "b", "c"] {
+        append(&store, id).await;
+    }
+    assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 2);
+    assert_eq!(store.list().await.unwrap().len(), 1);
 }
 
 /// Returns the lines of a log as if they had been written in 1970.

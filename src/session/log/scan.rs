@@ -17,7 +17,7 @@ use super::summary::LogSummary;
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) fold: LogFold,
-    /// The damage before `end` that has not been reported before.
+    /// The damage before `end` that no run has reported yet.
     pub(super) damage: Vec<Damage>,
     /// The bytes after the last complete write.
     pub(super) tail: Option<Damage>,
@@ -27,8 +27,6 @@ pub(super) struct Scan {
     pub(super) end: u64,
     /// True if `tail` is an unfinished snapshot, in which there is nothing to keep.
     pub(super) is_snapshot: bool,
-    /// The number of bytes that were read.
-    pub(super) len: u64,
     /// True if the bytes before `end` do not end with a line feed.
     pub(super) has_open_line: bool,
 }

@@ -78,7 +78,6 @@ impl<'a> Scanner<'a> {
                 tail_pieces: Vec::new(),
                 end: 0,
                 is_snapshot: false,
-                len: 0,
                 has_open_line: false,
             },
             open: Vec::new(),
@@ -318,8 +317,8 @@ impl<'a> Scanner<'a> {
         let fold = &mut self.scan.fold;
         fold.at = self.at;
         fold.seq = self.seq;
-        let is_check = |entry: &LogEntry| matches!(entry, LogEntry::Checked);
-        if self.open.iter().any(is_check) {
+        let is_report = |entry: &LogEntry| matches!(entry, LogEntry::Checked { is_reported: true });
+        if self.open.iter().any(is_report) {
             self.scan.damage.clear();
         }
 
@@ -382,7 +381,6 @@ impl<'a> Scanner<'a> {
 
         self.check_cancelled()?;
         let len = self.line_start;
-        self.scan.len = len as u64;
         let last_damage = self.scan.damage.last().filter(|damage| damage.len > 0);
         let last_end = last_damage.map(|damage| damage.offset + damage.len);
 

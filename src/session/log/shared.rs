@@ -117,6 +117,14 @@ pub(in crate::session) fn too_large(
     Error::new(ErrorKind::Io, text)
 }
 
+/// Returns the error for a log that was removed or shortened while it was read.
+#[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
+pub(in crate::session) fn changed_meanwhile(id: &str) -> Error {
+    let text =
+        format!("session {id:?} was changed by another run while it was read; read it again");
+    Error::new(ErrorKind::Conflict, text)
+}
+
 /// Returns the place of a log as errors name it.
 pub(super) fn place_phrase(place: Option<&str>) -> String {
     place.map_or(String::new(), |place| format!(" in {place}"))

@@ -467,7 +467,7 @@ async fn failed_snapshot_of_an_opening_does_not_fail_the_lease() {
         lock(&log.logs)
             .get_mut("a")
             .unwrap()
-            .extend_from_slice(b"junk\n");
+            .extend_from_slice(b"junk");
 
         // Such a writer appends nothing more, since the outcome is unknown.
         let broken = log.clone().on_step(move |step| match step {

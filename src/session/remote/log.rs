@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::{
-    Each, EachPage, Log, LogStore, LogTail, Queues, Repair, Snapshots, collect_ids, too_large,
+    Each, EachPage, Log, LogStore, LogTail, Queues, Repair, Snapshots, changed_meanwhile,
+    collect_ids, too_large,
 };
 
 use super::joined_log::JoinedLog;
@@ -112,7 +113,7 @@ impl<S: Server> RemoteLog<S> {
                 None if offset == from => return Ok(None),
                 // Another run has repaired or removed it.
                 Some(piece) if piece.end >= last_end => piece,
-                _ => return Err(changed(id)),
+                _ => return Err(changed_meanwhile(id)),
             };
             if end > max {
                 let place = Some(self.server().name());
@@ -267,12 +268,6 @@ fn each_page(
 
     let text = format!("{name} returned {MAX_PAGES} pages of sessions, and has more");
     Err(Error::new(ErrorKind::Protocol, text))
-}
-
-fn changed(id: &str) -> Error {
-    let text =
-        format!("session {id:?} was changed by another run while it was read; read it again");
-    Error::new(ErrorKind::Conflict, text)
 }
 
 impl<S: Server> Log for RemoteLog<S> {

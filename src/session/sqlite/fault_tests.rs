@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::error::{ErrorKind, Result};
 use crate::message::Message;
-use crate::session::log::{Log as _, Queue, Repair};
+use crate::session::log::{Log, Queue, Repair};
 use crate::session::{Damage, DamageKind, Lease, Record, SessionStore};
 #[cfg(test)]
 use crate::testing::conformance;
@@ -372,6 +372,34 @@ async fn database_passes_the_suite_of_logs() {
     conformance::session_log(make, |log| open(log.path()))
         .await
         .unwrap();
+}
+
+#[test]
+fn log_that_is_removed_or_cut_while_it_is_read_is_a_conflict() {
+    let (_held, store) = open();
+    let database = store.database();
+    for (id, sql, is_read) in [
+        ("a", "DELETE FROM damaged", true),
+        ("b", "DELETE FROM log", false),
+        ("c", "DELETE FROM log WHERE at > 65536", false),
+        ("d", "UPDATE log SET bytes = x'61'", false),
+    ] {
+        let log = vec![b'x'; 3 * 1024 * 1024];
+        let (mut writer, _) = database.open(id, 1).unwrap();
+        database.append(&mut writer, &log).unwrap();
+        let mut len = 0;
+        let outcome = Log::read(database, id, &mut |piece| {
+            if len == 0 {
+                run(&store, sql);
+            }
+            len += piece.len();
+            Ok(())
+        });
+        match outcome {
+            Ok(exists) => assert!(is_read && exists && len == log.len(), "{sql}"),
+            Err(error) => assert!(!is_read && error.kind() == ErrorKind::Conflict, "{error}"),
+        }
+    }
 }
 
 #[test]

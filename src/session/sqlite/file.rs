@@ -38,8 +38,13 @@ pub(super) fn resolve_path(path: &Path) -> Result<PathBuf> {
         .file_name()
         .ok_or_else(|| make_error("it must be the path of a file"))?;
     check_kind(path)?;
-    if let Ok(path) = fs::canonicalize(path) {
-        return Ok(path);
+    let is_link = || fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+    match fs::canonicalize(path) {
+        Ok(path) => return Ok(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && is_link() => {
+            return Err(file_error("open", path, broken_link(path)));
+        }
+        Err(_) => {}
     }
 
     let folder = match path.parent() {
@@ -50,6 +55,17 @@ pub(super) fn resolve_path(path: &Path) -> Result<PathBuf> {
     let folder = make_folder(folder, sync_folder)
         .map_err(|error| file_error("make the folder of", path, error))?;
     Ok(folder.join(name))
+}
+
+/// Returns the error for a link to a file that is missing, for example because its volume is not
+/// mounted. A new database would replace the link.
+fn broken_link(path: &Path) -> io::Error {
+    let target = fs::read_link(path).unwrap_or_default();
+    let text = format!(
+        "it is a link to {}, which is missing; mount or restore it, or remove the link",
+        target.display()
+    );
+    io::Error::new(io::ErrorKind::NotFound, text)
 }
 
 /// Returns the path of a companion file: the same name with a suffix.

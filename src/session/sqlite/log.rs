@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Statement};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
-use crate::session::log::{Each, EachPage, Log, LogTail, Repair, collect_ids};
+use crate::session::log::{Each, EachPage, Log, LogTail, Repair, changed_meanwhile, collect_ids};
 use crate::util::regular_file::open_regular;
 
 use super::database::{Database, MAX_VALUE};
@@ -29,6 +29,9 @@ const MAX_DAMAGED_PART: usize = 4 * 1024 * 1024;
 pub(super) const END: &str = "SELECT at + length(bytes) FROM log WHERE session = ?1
     ORDER BY at DESC LIMIT 1";
 pub(super) const INSERT: &str = "INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)";
+
+/// A row of a log: its position and its length.
+type Row = (i64, i64);
 
 /// The number of ids that are read at once.
 const IDS_AT_ONCE: usize = 1000;
@@ -249,16 +252,32 @@ impl Log for Database {
 
     // One query a piece, so that others can use the reader in between.
     fn read(&self, id: &str, each: Each<'_>) -> Result<bool> {
-        let mut after = i64::MIN;
+        let mut last_row = None;
         let mut exists = false;
-        while let Some((bytes, place)) =
-            self.read("read", |connection| next_rows(connection, id, after))?
-        {
-            exists |= !bytes.is_empty();
-            each(&bytes)?;
-            after = place;
+        loop {
+            let piece = self.read("read", |connection| {
+                // One transaction: others write meanwhile.
+                let transaction = connection.unchecked_transaction()?;
+                if let Some(row) = last_row
+                    && !has_row(&transaction, id, row)?
+                {
+                    return Ok(None);
+                }
+                next_rows(&transaction, id, last_row).map(Some)
+            })?;
+            let Some((bytes, row)) = piece else {
+                return Err(changed_meanwhile(id));
+            };
+
+            if !bytes.is_empty() {
+                exists = true;
+                each(&bytes)?;
+            }
+            if bytes.len() < READ_CHUNK {
+                return Ok(exists);
+            }
+            last_row = row;
         }
-        Ok(exists)
     }
 
     fn place(&self, _: &str) -> Option<String> {
@@ -351,24 +370,33 @@ fn next_ids(
     Ok((ids, None))
 }
 
-/// Returns the rows of a log after position `after`, and the position of the last one. Returns
-/// `None` at the end.
+/// Returns `true` if a log has this row, with its length.
+fn has_row(connection: &Connection, id: &str, (at, len): Row) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM log WHERE session = ?1 AND at = ?2 AND length(bytes) = ?3";
+    let mut statement = connection.prepare(sql)?;
+    statement.exists((id, at, len))
+}
+
+/// Returns the rows of a log after a row, or from its beginning, and the last one of them. At the
+/// end of the log, they have fewer bytes than [`READ_CHUNK`].
 fn next_rows(
     connection: &Connection,
     id: &str,
-    after: i64,
-) -> rusqlite::Result<Option<(Vec<u8>, i64)>> {
+    after: Option<Row>,
+) -> rusqlite::Result<(Vec<u8>, Option<Row>)> {
     let sql = "SELECT at, bytes FROM log WHERE session = ?1 AND at > ?2 ORDER BY at";
+    let after = after.map_or(i64::MIN, |(at, _)| at);
     let mut rows = connection.prepare(sql)?;
     let mut rows = rows.query((id, after))?;
     let mut bytes = Vec::new();
-    let mut place = None;
+    let mut last_row = None;
     while bytes.len() < READ_CHUNK {
         let Some(row) = rows.next()? else { break };
-        place = Some(row.get(0)?);
-        bytes.extend_from_slice(row.get_ref(1)?.as_blob()?);
+        let part = row.get_ref(1)?.as_blob()?;
+        last_row = Some((row.get(0)?, len(part)));
+        bytes.extend_from_slice(part);
     }
-    Ok(place.map(|place| (bytes, place)))
+    Ok((bytes, last_row))
 }
 
 /// Returns the last rows of a log that have at least `min_bytes` together, or all rows.

@@ -79,7 +79,8 @@ impl SqliteStore {
     /// * [`VersionTooNew`](crate::ErrorKind::VersionTooNew) if a newer version of this crate
     ///   created it;
     /// * [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged;
-    /// * [`Io`](crate::ErrorKind::Io) if it cannot be created or may not be written.
+    /// * [`Io`](crate::ErrorKind::Io) if it cannot be created or may not be written, or if the
+    ///   path is a link to a file that is missing.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::with_busy_timeout(path.as_ref(), BUSY_TIMEOUT)
     }

@@ -20,6 +20,7 @@ for_each_place!(
     load_of_a_damaged_log_does_not_change_it,
     unreadable_session_is_reported_as_damaged,
     run_on_a_damaged_session_warns_once_and_continues,
+    damage_is_reported_by_the_run_after_a_change_of_the_title,
     truncated_messages_stay_removed_after_a_lost_message,
     lost_truncation_record_is_inferred,
     compaction_that_covers_a_lost_message_is_dropped,
@@ -536,4 +537,34 @@ async fn run_on_a_damaged_session_warns_once_and_continues<P: Place>() {
     assert!(warnings[0].contains(P::ASIDE), "{warnings:?}");
     let (messages, _) = watch(first.session("a").run("And now?")).await;
     assert!(crate::kit::warnings(&messages).is_empty(), "said once");
+}
+
+async fn damage_is_reported_by_the_run_after_a_change_of_the_title<P: Place>() {
+    let (mut held, mut bytes, ends) = three_writes::<P>().await;
+    bytes[ends[0] + 40] ^= 1;
+    held.store.put("a", &bytes);
+    let model = || FunctionModel::text(|_| "Hello.".into());
+    for title in ["First", "Second"] {
+        let first = agent(model()).store(held.store.clone()).build().unwrap();
+        first.session("a").set_title(title).await.unwrap();
+        drop(first);
+        held.reopen();
+    }
+    let stored = held.store.load("a").await.unwrap().unwrap();
+    assert_eq!(stored.state.title.as_deref(), Some("Second"));
+    assert_eq!((stored.state.messages.len(), stored.damage.len()), (3, 1));
+
+    for count in [1, 0] {
+        let second = agent(model()).store(held.store.clone()).build().unwrap();
+        let (messages, output) = watch(second.session("a").run("And now?")).await;
+        output.unwrap();
+        let mut warnings = warnings(&messages);
+        warnings.retain(|text| text.contains("stored session is damaged"));
+        assert_eq!(warnings.len(), count, "{warnings:?}");
+        assert!(
+            warnings.iter().all(|text| text.contains(P::ASIDE)),
+            "{warnings:?}"
+        );
+    }
+    assert_eq!(held.store.aside("a").len(), 1);
 }

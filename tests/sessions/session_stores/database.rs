@@ -113,6 +113,16 @@ async fn list_reads_only_the_ends_of_logs() {
     }
 }
 
+#[tokio::test]
+async fn prune_removes_a_session_with_missing_rows() {
+    let held = Database::new();
+    held.say("a", &[&"x".repeat(300_000), "end"]).await;
+    let spoil = "DELETE FROM log WHERE at = (SELECT at FROM log ORDER BY at LIMIT 1 OFFSET 2)";
+    assert_eq!(tables(&held.store).execute(spoil, ()).unwrap(), 1);
+    assert_eq!(held.store.prune(Duration::ZERO).await.unwrap(), 1);
+    assert!(held.store.load("a").await.unwrap().is_none());
+}
+
 /// A folder with this file in it, and the file.
 fn file(content: &[u8]) -> (TempDir, PathBuf) {
     let held = tempfile::tempdir().unwrap();

@@ -126,6 +126,22 @@ fn files_of_a_database_that_are_no_regular_files_are_refused() {
 }
 
 #[test]
+fn link_to_a_missing_database_is_refused_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let target = folder.path().join("volume/sessions.db");
+    symlink(&target, &path).unwrap();
+    let error = SqliteStore::open(&path).unwrap_err();
+    check(&error, ErrorKind::Io, &["volume/sessions.db", "is missing"]);
+    assert_eq!(fs::read_link(&path).unwrap(), target);
+
+    fs::create_dir(folder.path().join("volume")).unwrap();
+    drop(SqliteStore::open(&target).unwrap());
+    drop(SqliteStore::open(&path).unwrap());
+    assert_eq!(fs::read_link(&path).unwrap(), target);
+}
+
+#[test]
 fn other_tables_beyond_their_limits_are_refused_before_they_are_parsed() {
     let columns = |count: usize| {
         let columns = (0..count).map(|number| format!("c{number}"));

@@ -86,6 +86,9 @@ async fn a_log_over_the_limit_is_refused_and_left_as_it_is<P: Limited>() {
     let list = held.store.list().await.unwrap();
     let messages: Vec<_> = list.iter().map(|info| info.messages).collect();
     assert_eq!((list.len(), messages.iter().sum::<usize>()), (2, 3));
+    let with_problem = list.iter().filter(|info| info.problem.is_some());
+    let ids: Vec<_> = with_problem.map(|info| &*info.id).collect();
+    assert_eq!(ids, ["a"]);
     assert!(bytes.len() < 100_000);
     held.store.limit(log.len() as u64);
     assert_eq!(held.texts("a").await, ["one", &text]);

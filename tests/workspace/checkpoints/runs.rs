@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agentcore::backend::{Backend, LocalBackend};
+use agentcore::backend::{Backend, LocalBackend, MemoryBackend};
 use agentcore::hooks::{FileCheckpoints, RewindMode};
 use agentcore::testing::{FunctionModel, ScriptedModel};
-use agentcore::{AgentBuilder, BoxError, FuncTool, Message, Messages, Session};
+use agentcore::{AgentBuilder, BoxError, FuncTool, Message, Messages, Session, hook};
 use futures::future::join_all;
 use serde_json::json;
 
@@ -106,6 +106,59 @@ async fn steering_message_is_a_checkpoint() {
     assert_eq!(titles, [(0, Some("Go")), (3, Some("Once more"))]);
     rewind(&files, 3).await;
     assert_eq!(place.get("a").as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn writes_of_other_hooks_belong_to_their_own_run() {
+    let files = FileCheckpoints::new(MemoryBackend::new());
+    let notes = files.clone();
+    let note = hook::wrap_tool_call("note", move |call, next| {
+        let notes = notes.clone();
+        async move {
+            let result = next.run(call).await?;
+            notes.write("note", b"a's").await?;
+            Ok(result)
+        }
+    });
+    let memory = files.clone();
+    let remember = hook::before_agent("remember", move |_cx, state| {
+        let memory = memory.clone();
+        async move {
+            memory.write("memory", b"a's").await?;
+            Ok(state)
+        }
+    });
+    let ops = json!([["write", "a", "a's"]]);
+    let model = ScriptedModel::new().call("change", json!({"ops": ops}));
+    let inner = AgentBuilder::new(model.say("done"))
+        .tool(change())
+        .hook(note)
+        .hook(files.clone())
+        .hook(remember)
+        .backend(files.clone())
+        .build()
+        .unwrap();
+
+    // In a task of its own, so that it is no part of the other run.
+    let start = FuncTool::new("start", "Runs another", any_object(), move |_cx, _args| {
+        let session = inner.session("a");
+        async move {
+            tokio::spawn(async move { session.run("Go").await }).await??;
+            Ok::<_, BoxError>("started")
+        }
+    });
+    let model = ScriptedModel::new().call("start", json!({})).say("done");
+    let outer = builder(&files, model).tool(start).build().unwrap();
+    outer.session("b").run("Go").await.unwrap();
+
+    assert!(files.checkpoints("b").await.unwrap().is_empty());
+    let checkpoints = files.checkpoints("a").await.unwrap();
+    let mut paths: Vec<_> = checkpoints.iter().flat_map(|one| &one.files).collect();
+    paths.sort();
+    assert_eq!(
+        paths,
+        ["/workspace/a", "/workspace/memory", "/workspace/note"]
+    );
 }
 
 /// The child has the hook itself, or not; it changes what its parent's message changes.
