@@ -281,22 +281,35 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
             .paths
             .extend(pattern.filter(|_| cuts).map(|word| (Use::Target, word)));
     }
-    for file in git_files(argv).into_iter().filter(|_| cuts) {
+    let is_changing = cuts || executes_editors(argv);
+    for file in git_files(argv).into_iter().filter(|_| is_changing) {
         cx.add_path(Use::Target, file);
     }
 }
 
+/// Returns the programs that `find` runs, each with the words behind it, up to the end.
+fn executed(argv: &[Word]) -> impl Iterator<Item = (Model<'_>, &[Word])> {
+    let is_exec = |word: &Word| word.literal().is_some_and(|text| is_exec(&text));
+    let starts = 1..argv.len();
+    let starts = starts.filter(move |at| is_exec(&argv[at - 1]));
+    starts.map(move |at| {
+        let words = &argv[at..];
+        let name = words[0].basename().unwrap_or_default();
+        (model(&name, words), words)
+    })
+}
+
 /// Returns `true` if every program that `find` runs only reads.
 fn executes_readers(argv: &[Word]) -> bool {
-    let is_exec = |word: &Word| word.literal().is_some_and(|text| is_exec(&text));
-    argv.windows(2)
-        .filter(|pair| is_exec(&pair[0]))
-        .all(|pair| {
-            let name = pair[1].basename().unwrap_or_default();
-            model(&name, &pair[1..])
-                .program
-                .is_some_and(|program| program.reads)
-        })
+    executed(argv).all(|(model, _)| model.program.is_some_and(|program| program.reads))
+}
+
+/// Returns `true` if a program that `find` runs edits its files, such as `sed -i`.
+fn executes_editors(argv: &[Word]) -> bool {
+    executed(argv).any(|(model, words)| {
+        let edits = |program| Arguments::read(program, words, model.start).has_mark("edit");
+        model.program.is_some_and(edits)
+    })
 }
 
 /// `find .. -exec program .. ;`, and what else `find` does with files.

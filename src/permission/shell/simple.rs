@@ -235,7 +235,11 @@ impl Parser<'_> {
                 Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')' | b'<' | b'>') | None => {
                     Ok(Some((name, None)))
                 }
-                _ => self.cx.stop("text joined to an array"),
+                _ => {
+                    self.cx.note(Reason::Syntax("text joined to an array"));
+                    self.word()?;
+                    Ok(Some((name, None)))
+                }
             };
         }
 
