@@ -46,6 +46,8 @@ pub(super) struct ChatDecoder {
     last_thought: String,
     extra_content: ExtraContent,
     has_refused: bool,
+    /// True if a delta had a part of the answer. A whole answer then repeats it.
+    has_deltas: bool,
     /// The finish reason, once it has arrived.
     stop_reason: Option<StopReason>,
     usage: Usage,
@@ -99,6 +101,7 @@ impl ChatDecoder {
             last_thought: String::new(),
             extra_content: ExtraContent::default(),
             has_refused: false,
+            has_deltas: false,
             stop_reason: None,
             usage: Usage::default(),
             is_done: false,
@@ -161,10 +164,12 @@ impl ChatDecoder {
             }
 
             if let Some(delta) = choice.delta {
+                self.has_deltas |= delta.has_answer();
                 self.read_delta(delta, Extent::Piece, out)?;
             }
 
-            if let Some(message) = choice.message {
+            // Some servers send both: the new text, and all text so far.
+            if let Some(message) = choice.message.filter(|_| !self.has_deltas) {
                 self.read_delta(*message, Extent::Answer, out)?;
             }
 
@@ -420,10 +425,12 @@ impl Decoder for ChatDecoder {
 
         if self.has_started {
             if let Some(text) = self.repeated.around_text.text(data) {
+                self.has_deltas |= !text.is_empty();
                 return self.push_text(text, out);
             }
 
             if let Some(args) = self.repeated.around_args.text(data) {
+                self.has_deltas = true;
                 return self.read_args(&args, out);
             }
 
