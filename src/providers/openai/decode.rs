@@ -175,7 +175,10 @@ impl ChatDecoder {
 
             match &*choice.finish_reason.0 {
                 "" => {}
-                "error" => {
+                // vLLM and SGLang say `abort` when the server itself ends the answer, Z.ai says
+                // `network_error`.
+                "error" | "abort" | "network_error" => {
+                    self.report_usage(out);
                     return Err(Error::new(
                         ErrorKind::Server,
                         "the server ended the answer with an error it does not name",

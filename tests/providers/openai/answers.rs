@@ -336,6 +336,14 @@ fn refusals_and_errors_in_the_stream_are_reported() {
             ErrorKind::Server,
         ),
         (
+            r#"{"id":"r","choices":[{"delta":{},"finish_reason":"abort"}]}"#,
+            ErrorKind::Server,
+        ),
+        (
+            r#"{"id":"r","choices":[{"delta":{},"finish_reason":"network_error"}]}"#,
+            ErrorKind::Server,
+        ),
+        (
             r#"{"id":"r","choices":[{"delta":{},"finish_reason":"insufficient_system_resource"}]}"#,
             ErrorKind::Overloaded,
         ),
@@ -355,12 +363,18 @@ fn refusals_and_errors_in_the_stream_are_reported() {
     }
 
     // The tokens of an answer that the server broke off are paid for.
-    let broken_off = r#"{"id":"r","choices":[{"delta":{},
-        "finish_reason":"insufficient_system_resource"}],
-        "usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
-    let shown = events(&[&text, &broken_off.replace('\n', "")]);
-    assert!(matches!(shown[2], Ok(ModelEvent::Usage(usage)) if usage == Usage::new(3, 1)));
-    assert!(shown[3].as_ref().unwrap_err().is_retryable());
+    for reason in ["insufficient_system_resource", "error", "abort"] {
+        let broken_off = json!({
+            "id": "r",
+            "choices": [{"delta": {}, "finish_reason": reason}],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 1},
+        });
+        let shown = events(&[&text, &broken_off.to_string()]);
+        let is_reported =
+            matches!(shown[2], Ok(ModelEvent::Usage(usage)) if usage == Usage::new(3, 1));
+        assert!(is_reported, "{reason}");
+        assert!(shown[3].as_ref().unwrap_err().is_retryable(), "{reason}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
