@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
@@ -135,8 +135,18 @@ impl ChatDecoder {
             return Err(status::from_event(data, &self.secrets));
         }
 
-        let of_groq = chunk.x_groq.0.and_then(|groq| groq.usage.0);
-        if let Some(report) = chunk.usage.0.or(of_groq) {
+        let groq = chunk.x_groq.0.unwrap_or_default();
+        let report = chunk.usage.0.or(groq.usage.0);
+        if !groq.error.is_empty() {
+            if let Some(report) = report {
+                self.usage = report.count(self.rules.output);
+            }
+            self.report_usage(out);
+            let event = json!({"error": groq.error.0}).to_string();
+            return Err(status::from_event(&event, &self.secrets));
+        }
+
+        if let Some(report) = report {
             let usage = report.count(self.rules.output);
             // Some servers put an empty report into every chunk.
             if !usage.is_zero() {

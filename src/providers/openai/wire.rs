@@ -26,7 +26,8 @@ pub(super) struct WireChunk<'a> {
     #[serde(borrow)]
     pub(super) choices: Option<&'a RawValue>,
     pub(super) usage: Object<WireUsage>,
-    pub(super) x_groq: Object<Groq>,
+    #[serde(borrow)]
+    pub(super) x_groq: Object<Groq<'a>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
@@ -34,8 +35,11 @@ pub(super) struct WireChunk<'a> {
 /// Groq's own part of a chunk.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Groq {
+pub(super) struct Groq<'a> {
     pub(super) usage: Object<WireUsage>,
+    /// The reason why the stream ends early.
+    #[serde(borrow)]
+    pub(super) error: Text<'a>,
 }
 
 /// The choices of a chunk.

@@ -328,6 +328,10 @@ fn refusals_and_errors_in_the_stream_are_reported() {
         ),
         (r#"{"error":"it broke"}"#, ErrorKind::Server),
         (
+            r#"{"choices":[{"delta":{},"finish_reason":null}],"x_groq":{"id":"r","error":"it broke"}}"#,
+            ErrorKind::Server,
+        ),
+        (
             r#"{"object":"error","message":"it broke","code":500}"#,
             ErrorKind::Server,
         ),
