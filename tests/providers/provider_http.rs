@@ -105,6 +105,11 @@ async fn error_codes_and_texts_refine_the_kind() {
         ),
         (
             400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified workspace API usage limits. You will regain access on 2026-04-01 at 00:00 UTC."}}"#,
+            QuotaExhausted,
+        ),
+        (
+            400,
             r#"{"error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}"#,
             ContextTooLong,
         ),

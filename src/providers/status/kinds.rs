@@ -22,7 +22,15 @@ fn is_quota(refusal: &Refusal) -> bool {
         ) || code.ends_with("_spend_limit_exceeded")
     });
 
-    by_code || contains_any(&refusal.message, &["credit balance is too low"])
+    by_code
+        || contains_any(
+            &refusal.message,
+            &[
+                "credit balance is too low",
+                // Anthropic: a limit that the account or the workspace has set.
+                "api usage limits",
+            ],
+        )
 }
 
 /// Returns `true` if the prompt does not fit into the context window.
