@@ -95,6 +95,21 @@ async fn error_codes_and_texts_refine_the_kind() {
         ),
         (
             429,
+            r#"{"error":{"type":"exceeded_current_quota_error","message":"m"}}"#,
+            QuotaExhausted,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)","type":"invalid_request_error"}}"#,
+            ContextTooLong,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#,
+            ContextTooLong,
+        ),
+        (
+            429,
             r#"{"error":{"code":"credit_balance_exhausted"}}"#,
             QuotaExhausted,
         ),
