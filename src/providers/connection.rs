@@ -97,7 +97,7 @@ impl Connection {
     /// Returns `true` for a model at OpenAI's own server whose output limit is known. The limit
     /// assumed for other models would cut off the answer of a model that reasons.
     pub(super) fn limits_output_by_default(&self) -> bool {
-        self.is_openai() && known_profile(&self.model).is_some()
+        self.is_openai() && known_output_limit(&self.model).is_some()
     }
 
     /// Creates the connection with the key and the address in the environment. Only OpenAI's own
@@ -208,6 +208,14 @@ fn known_profile(model: &str) -> Option<ModelProfile> {
     let catalog = Catalog::builtin();
     let profile = catalog.lookup(model);
     profile.or_else(|| catalog.lookup(openai_name(model)))
+}
+
+/// Returns the output limit of the built-in table, which is also found under Bedrock's names of
+/// OpenAI's models.
+fn known_output_limit(model: &str) -> Option<u32> {
+    let catalog = Catalog::builtin();
+    let limit = catalog.known_output_limit(model);
+    limit.or_else(|| catalog.known_output_limit(openai_name(model)))
 }
 
 /// Returns OpenAI's name of the model, without the prefix of the vendor: `openai/` at gateways,

@@ -324,6 +324,8 @@ async fn output_limit_that_is_not_known_is_left_to_the_server() {
     for (name, limit) in [
         ("gpt-6-luna", Some(128_000)),
         ("gpt-4.1", Some(32_768)),
+        ("gpt-4", None),
+        ("gpt-chat-latest", None),
         ("gpt-6.2-sol", None),
         ("gpt-9-new", None),
     ] {
