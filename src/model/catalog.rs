@@ -160,6 +160,21 @@ impl Catalog {
         Some(profile)
     }
 
+    /// Returns the output limit of `model`, unless it is only assumed.
+    #[cfg(feature = "http")]
+    pub(crate) fn known_output_limit(&self, model: &str) -> Option<u32> {
+        let model = model.to_lowercase();
+        let name = ModelName::new(&model);
+        let id = name.provider_and_id().map(|(_, id)| id);
+        let mut own_entry = [Some(&*model), id].into_iter().flatten();
+        if let Some(profile) = own_entry.find_map(|id| self.inserted.get(id)) {
+            return Some(profile.max_output_tokens);
+        }
+        let mut tables = self.tables.iter().rev();
+        let limit = tables.find_map(|table| table.max_output_tokens(&name));
+        limit.flatten()
+    }
+
     /// Returns the dates of `model`, and the model to use instead.
     pub(crate) fn ending(&self, model: &str) -> Option<&Ending> {
         let model = model.to_lowercase();

@@ -35,6 +35,9 @@ struct Row {
     id: String,
     patterns: Vec<Pattern>,
     profile: ModelProfile,
+    /// The limit in the file; the profile has an assumed one if this is `None`.
+    #[cfg_attr(not(feature = "http"), expect(dead_code))]
+    max_output_tokens: Option<u32>,
 }
 
 /// The dates of a model, and the model to use instead.
@@ -77,13 +80,24 @@ impl Table {
         })
     }
 
-    /// Returns the profile whose pattern fits best, without the model's dates; of equals, the
-    /// first.
+    /// Returns the profile of a model, without its dates.
     pub(super) fn lookup(&self, name: &ModelName<'_>) -> Option<ModelProfile> {
+        Some(self.row(name)?.profile)
+    }
+
+    /// Returns the output limit that the file has for a model: `Some(None)` if it has the model
+    /// without a limit.
+    #[cfg(feature = "http")]
+    pub(super) fn max_output_tokens(&self, name: &ModelName<'_>) -> Option<Option<u32>> {
+        Some(self.row(name)?.max_output_tokens)
+    }
+
+    /// Returns the row whose pattern fits best; of equals, the first.
+    fn row(&self, name: &ModelName<'_>) -> Option<&Row> {
         let (providers, id) = self.candidates(name);
         let undated = undated(id);
-        let mut best_match: Option<((u8, usize), ModelProfile)> = None;
-        for row in providers.iter().flat_map(|provider| &provider.models) {
+        let mut best_match: Option<((u8, usize), &Row)> = None;
+        for row in providers.into_iter().flat_map(|provider| &provider.models) {
             let scores = row
                 .patterns
                 .iter()
@@ -91,10 +105,10 @@ impl Table {
             if let Some(score) = scores.max()
                 && best_match.is_none_or(|(other, _)| score > other)
             {
-                best_match = Some((score, row.profile));
+                best_match = Some((score, row));
             }
         }
-        best_match.map(|(_, profile)| profile)
+        best_match.map(|(_, row)| row)
     }
 
     /// Returns the dates of a model: the dates for its exact id, else for its id without a date.
@@ -257,6 +271,7 @@ impl From<ModelData> for Row {
             id: data.id.to_lowercase(),
             patterns: patterns.into_iter().map(Pattern::lowered).collect(),
             profile,
+            max_output_tokens: data.max_output_tokens,
         }
     }
 }

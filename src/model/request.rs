@@ -62,8 +62,8 @@ pub struct ModelRequest {
     /// warning.
     pub hosted_tools: Arc<[HostedTool]>,
     /// The maximum number of tokens to generate. With `None`, the profile's limit is sent to
-    /// Anthropic's API, and to OpenAI's own server for models of the built-in table. Other servers
-    /// use their own limit, unless the model's builder sets one.
+    /// Anthropic's API, and to OpenAI's own server for models whose limit is in the built-in table.
+    /// Other servers use their own limit, unless the model's builder sets one.
     pub max_output_tokens: Option<u32>,
     /// The sampling temperature; `None` means the provider's default.
     pub temperature: Option<f64>,

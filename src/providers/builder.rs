@@ -36,7 +36,7 @@ macro_rules! connection_methods {
             #[must_use]
             pub fn with_profile(mut self, profile: crate::model::ModelProfile) -> Self {
                 self.connection.profile = profile;
-                self.connection.limits_output = true;
+                self.connection = self.connection.with_limit_of_caller();
                 self
             }
 
@@ -52,7 +52,7 @@ macro_rules! connection_methods {
             #[must_use]
             pub fn max_output_tokens(mut self, max_tokens: u32) -> Self {
                 self.connection.profile.max_output_tokens = max_tokens;
-                self.connection.limits_output = true;
+                self.connection = self.connection.with_limit_of_caller();
                 self
             }
         }
@@ -126,8 +126,7 @@ macro_rules! openai_methods {
             #[must_use]
             pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
                 let connection = self.connection.base_url(url.as_ref());
-                self.connection = with_key_form_of_address(connection);
-                self.connection.limits_output |= self.connection.limits_output_by_default();
+                self.connection = with_key_form_of_address(connection).with_limit_of_table();
                 self
             }
 

@@ -54,6 +54,18 @@ pub(super) enum KeyFormOrigin {
     Caller,
 }
 
+/// The output limit of requests that set none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutputLimit {
+    /// The limit of the server.
+    OfServer,
+    /// The limit that the built-in table has for the model of the request. `has_own` is true if it
+    /// has one for the connection's model.
+    OfTable { has_own: bool },
+    /// The limit of the profile, which the caller has set.
+    OfCaller,
+}
+
 /// The connection to the server of a model, with the model's name and profile.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
@@ -61,13 +73,12 @@ pub(super) struct Connection {
     pub(super) id: Arc<str>,
     pub(super) model: Arc<str>,
     pub(super) profile: ModelProfile,
-    /// True if the profile's output limit is sent with requests that set none.
-    pub(super) limits_output: bool,
     pub(super) endpoint: Endpoint,
     /// The last long body, for the next run with the same history.
     pub(super) kept_body: KeptBody,
     key_form: KeyForm,
     key_form_origin: KeyFormOrigin,
+    output_limit: OutputLimit,
 }
 
 impl Connection {
@@ -78,26 +89,34 @@ impl Connection {
             id: format!("{provider}:{model}").into(),
             profile: profile_of(&model),
             model,
-            limits_output: false,
             endpoint: Endpoint::new(provider, base_url, path),
             kept_body: KeptBody::default(),
             key_form: KeyForm::Bearer,
             key_form_origin: KeyFormOrigin::Address,
+            output_limit: OutputLimit::OfServer,
         }
     }
 
     /// Creates the connection to a model called through one of OpenAI's APIs: at this address, or
     /// at OpenAI's own server.
     pub(super) fn to_openai(base_url: Option<&str>, model: Arc<str>, path: &str) -> Self {
-        let mut connection = Self::new("openai", model, base_url.unwrap_or(OPENAI_URL), path);
-        connection.limits_output = connection.limits_output_by_default();
-        connection
+        Self::new("openai", model, base_url.unwrap_or(OPENAI_URL), path).with_limit_of_table()
     }
 
-    /// Returns `true` for a model at OpenAI's own server whose output limit is known. The limit
-    /// assumed for other models would cut off the answer of a model that reasons.
-    pub(super) fn limits_output_by_default(&self) -> bool {
-        self.is_openai() && known_profile(&self.model).is_some()
+    /// Sends the limits of the built-in table to OpenAI's own server, unless the caller has set a
+    /// limit. The limit assumed for other models would cut off the answer of a model that reasons.
+    pub(super) fn with_limit_of_table(mut self) -> Self {
+        if self.is_openai() && self.output_limit == OutputLimit::OfServer {
+            let has_own = known_output_limit(&self.model).is_some();
+            self.output_limit = OutputLimit::OfTable { has_own };
+        }
+        self
+    }
+
+    /// Sends the output limit of the profile, which the caller has set.
+    pub(super) fn with_limit_of_caller(mut self) -> Self {
+        self.output_limit = OutputLimit::OfCaller;
+        self
     }
 
     /// Creates the connection with the key and the address in the environment. Only OpenAI's own
@@ -190,10 +209,22 @@ impl Connection {
         }
     }
 
-    /// Returns the output limit of a request: its own, or the profile's if that is sent.
+    /// Returns the output limit of a request: its own, or the default if there is one.
     pub(super) fn max_output_tokens(&self, request: &ModelRequest) -> Option<u32> {
-        let default = self.limits_output.then_some(self.profile.max_output_tokens);
-        request.max_output_tokens.or(default)
+        let default = || self.default_output_limit(request.model.as_deref());
+        request.max_output_tokens.or_else(default)
+    }
+
+    /// Returns the output limit of requests that set none, for the model of this name or for the
+    /// connection's.
+    fn default_output_limit(&self, name: Option<&str>) -> Option<u32> {
+        let own = self.profile.max_output_tokens;
+        match (self.output_limit, name.filter(|name| *name != &*self.model)) {
+            (OutputLimit::OfServer, _) => None,
+            (OutputLimit::OfTable { .. }, Some(name)) => known_output_limit(name),
+            (OutputLimit::OfTable { has_own }, None) => has_own.then_some(own),
+            (OutputLimit::OfCaller, _) => Some(own),
+        }
     }
 }
 
@@ -208,6 +239,14 @@ fn known_profile(model: &str) -> Option<ModelProfile> {
     let catalog = Catalog::builtin();
     let profile = catalog.lookup(model);
     profile.or_else(|| catalog.lookup(openai_name(model)))
+}
+
+/// Returns the output limit of the built-in table, which is also found under Bedrock's names of
+/// OpenAI's models.
+fn known_output_limit(model: &str) -> Option<u32> {
+    let catalog = Catalog::builtin();
+    let limit = catalog.known_output_limit(model);
+    limit.or_else(|| catalog.known_output_limit(openai_name(model)))
 }
 
 /// Returns OpenAI's name of the model, without the prefix of the vendor: `openai/` at gateways,

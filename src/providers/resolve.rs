@@ -66,7 +66,7 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 ///   APIs, as with `openai`.
 /// * `bedrock` needs a key, or `AWS_BEARER_TOKEN_BEDROCK`, and an address, or `AWS_REGION`. Each
 ///   model is called through the API that Bedrock has for it.
-/// * `vllm`, `llamacpp` and `lmstudio` are local and need neither.
+/// * `vllm`, `llamacpp` and `lmstudio` are local and need neither. Their models have no prices.
 ///
 /// [`resolve_with_window`](super::resolve_with_window) also requests the context window of the
 /// model from a local server.

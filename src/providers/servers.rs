@@ -167,6 +167,10 @@ impl Server {
         let mut model = OpenAi::compatible(base_url, name)
             .provider(self.prefix)
             .dialect((self.dialect)());
+        if self.is_local() {
+            model = model.without_prices();
+        }
+
         if self.needs_key || env::var(self.key_variable).is_some() {
             model = model.key(env::key(self.prefix, self.key_variable)?);
         }

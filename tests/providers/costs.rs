@@ -6,7 +6,7 @@ use agentcore::message::TokenCounter;
 use agentcore::model::{
     Compaction, CompactionRequest, Compactor, ModelProfile, Prices, StopReason,
 };
-use agentcore::providers::{FallbackModel, OpenAi};
+use agentcore::providers::{FallbackModel, OpenAi, resolve};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     Agent, Error, ErrorKind, ExitReason, FnHook, Messages, Model, ModelEvent, ModelRequest, Result,
@@ -453,4 +453,23 @@ fn provider_of_a_compatible_server_sets_its_prices_unless_they_were_set() {
     let own = ModelProfile::default().with_context_window(9_000);
     let model = model().with_profile(own).provider("groq");
     assert_eq!(*model.profile(), own);
+}
+
+#[test]
+fn models_on_local_servers_have_no_price() {
+    for (name, window) in [
+        ("vllm:gpt-oss-120b", 131_072),
+        ("lmstudio:openai/gpt-oss-20b", 131_072),
+        ("llamacpp:gpt-4", 8_192),
+        ("ollama:gpt-oss-120b", 4_096),
+    ] {
+        let model = resolve(name).unwrap();
+        let profile = model.profile();
+        assert_eq!(
+            (profile.prices, profile.prompt_cache),
+            (None, false),
+            "{name}"
+        );
+        assert_eq!(profile.context_window, window, "{name}");
+    }
 }

@@ -163,6 +163,50 @@ async fn refused_prompt_is_refused_not_invalid() {
 }
 
 #[tokio::test]
+async fn reason_of_the_provider_behind_openrouter_is_reported() {
+    use ErrorKind::*;
+    let too_long = json!({"type": "error", "error": {"message": "Prompt is too long"}}).to_string();
+    let listed = json!([{"error": {"message": "Your credit balance is too low"}}]).to_string();
+    let limited = "m is temporarily rate-limited upstream";
+    let cases = [
+        (413, too_long, "Prompt is too long", ContextTooLong),
+        (400, listed, "credit balance is too low", QuotaExhausted),
+        (429, limited.to_owned(), limited, RateLimited),
+        (
+            429,
+            json!({"detail": "slow down"}).to_string(),
+            "slow down",
+            RateLimited,
+        ),
+        (429, "{broken".to_owned(), "{broken", RateLimited),
+    ];
+    for (code, raw, reason, kind) in cases {
+        let metadata = json!({"raw": raw, "provider_name": "X", "retry_after_seconds": 3.5});
+        let error =
+            json!({"message": "Provider returned error", "code": code, "metadata": metadata});
+        let body = json!({"error": error});
+        for error in [http_error(code, &body).await, error_in_stream(&body).await] {
+            assert_eq!(error.kind(), kind, "{body}");
+            let text = error.text();
+            assert!(text.contains("Provider returned error ("), "{text}");
+            assert!(text.contains(reason), "{text}");
+            assert_eq!(error.retry_after(), Some(Duration::from_millis(3_500)));
+        }
+    }
+
+    for raw in [
+        json!(""),
+        json!(null),
+        json!({"error": 1}),
+        json!("refused"),
+    ] {
+        let error = json!({"message": "refused", "metadata": {"raw": raw}});
+        let error = http_error(400, &json!({"error": error})).await;
+        assert!(error.text().ends_with("400: refused"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn invalid_key_of_google_is_an_auth_error() {
     let reason =
         json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]);

@@ -95,12 +95,32 @@ async fn error_codes_and_texts_refine_the_kind() {
         ),
         (
             429,
+            r#"{"error":{"type":"exceeded_current_quota_error","message":"m"}}"#,
+            QuotaExhausted,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)","type":"invalid_request_error"}}"#,
+            ContextTooLong,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#,
+            ContextTooLong,
+        ),
+        (
+            429,
             r#"{"error":{"code":"credit_balance_exhausted"}}"#,
             QuotaExhausted,
         ),
         (
             400,
             r#"{"error":{"message":"Your credit balance is too low to"}}"#,
+            QuotaExhausted,
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified workspace API usage limits. You will regain access on 2026-04-01 at 00:00 UTC."}}"#,
             QuotaExhausted,
         ),
         (

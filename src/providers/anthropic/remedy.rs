@@ -19,6 +19,7 @@ const REFUSALS: &[&str] = &[
     "bound to a different conversation",
     "prefix_mismatch_behavior",
     "Invalid `signature` in `thinking` block",
+    "blocks in the latest assistant message cannot be modified",
 ];
 
 /// Returns the second body for `error`, if the server refused the thinking in `body`. Later

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
@@ -46,6 +46,8 @@ pub(super) struct ChatDecoder {
     last_thought: String,
     extra_content: ExtraContent,
     has_refused: bool,
+    /// True if a delta had a part of the answer. A whole answer then repeats it.
+    has_deltas: bool,
     /// The finish reason, once it has arrived.
     stop_reason: Option<StopReason>,
     usage: Usage,
@@ -99,6 +101,7 @@ impl ChatDecoder {
             last_thought: String::new(),
             extra_content: ExtraContent::default(),
             has_refused: false,
+            has_deltas: false,
             stop_reason: None,
             usage: Usage::default(),
             is_done: false,
@@ -132,8 +135,18 @@ impl ChatDecoder {
             return Err(status::from_event(data, &self.secrets));
         }
 
-        let of_groq = chunk.x_groq.0.and_then(|groq| groq.usage.0);
-        if let Some(report) = chunk.usage.0.or(of_groq) {
+        let groq = chunk.x_groq.0.unwrap_or_default();
+        let report = chunk.usage.0.or(groq.usage.0);
+        if !groq.error.is_empty() {
+            if let Some(report) = report {
+                self.usage = report.count(self.rules.output);
+            }
+            self.report_usage(out);
+            let event = json!({"error": groq.error.0}).to_string();
+            return Err(status::from_event(&event, &self.secrets));
+        }
+
+        if let Some(report) = report {
             let usage = report.count(self.rules.output);
             // Some servers put an empty report into every chunk.
             if !usage.is_zero() {
@@ -161,16 +174,21 @@ impl ChatDecoder {
             }
 
             if let Some(delta) = choice.delta {
+                self.has_deltas |= delta.has_answer();
                 self.read_delta(delta, Extent::Piece, out)?;
             }
 
-            if let Some(message) = choice.message {
+            // Some servers send both: the new text, and all text so far.
+            if let Some(message) = choice.message.filter(|_| !self.has_deltas) {
                 self.read_delta(*message, Extent::Answer, out)?;
             }
 
             match &*choice.finish_reason.0 {
                 "" => {}
-                "error" => {
+                // vLLM and SGLang say `abort` when the server itself ends the answer, Z.ai says
+                // `network_error`.
+                "error" | "abort" | "network_error" => {
+                    self.report_usage(out);
                     return Err(Error::new(
                         ErrorKind::Server,
                         "the server ended the answer with an error it does not name",
@@ -420,10 +438,12 @@ impl Decoder for ChatDecoder {
 
         if self.has_started {
             if let Some(text) = self.repeated.around_text.text(data) {
+                self.has_deltas |= !text.is_empty();
                 return self.push_text(text, out);
             }
 
             if let Some(args) = self.repeated.around_args.text(data) {
+                self.has_deltas = true;
                 return self.read_args(&args, out);
             }
 

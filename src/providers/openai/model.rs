@@ -216,6 +216,13 @@ impl OpenAi {
         &self.connection.model
     }
 
+    /// Removes the prices that the built-in table has for the name of the model.
+    pub(in crate::providers) fn without_prices(mut self) -> Self {
+        self.connection.profile.prices = None;
+        self.connection.profile.prompt_cache = false;
+        self
+    }
+
     fn with_connection(connection: Connection) -> Self {
         Self {
             connection,

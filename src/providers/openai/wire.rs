@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::usage::Usage;
 
 use super::super::chat::Function;
-use super::super::lenient::{Count, Few, List, Object, Text};
+use super::super::lenient::{Count, Few, List, Object, Text, is_empty_value};
 use super::rules::OutputCount;
 
 /// The name of the wire format, and the tag of its blocks.
@@ -26,7 +26,8 @@ pub(super) struct WireChunk<'a> {
     #[serde(borrow)]
     pub(super) choices: Option<&'a RawValue>,
     pub(super) usage: Object<WireUsage>,
-    pub(super) x_groq: Object<Groq>,
+    #[serde(borrow)]
+    pub(super) x_groq: Object<Groq<'a>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
@@ -34,8 +35,11 @@ pub(super) struct WireChunk<'a> {
 /// Groq's own part of a chunk.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Groq {
+pub(super) struct Groq<'a> {
     pub(super) usage: Object<WireUsage>,
+    /// The reason why the stream ends early.
+    #[serde(borrow)]
+    pub(super) error: Text<'a>,
 }
 
 /// The choices of a chunk.
@@ -60,7 +64,7 @@ pub(super) struct Choice<'a> {
     pub(super) index: Count,
     #[serde(borrow)]
     pub(super) delta: Option<WireDelta<'a>>,
-    /// The whole answer, instead of a delta.
+    /// The whole answer, or all of it so far, instead of a delta or next to it.
     #[serde(borrow)]
     pub(super) message: Option<Box<WireDelta<'a>>>,
     #[serde(borrow)]
@@ -91,6 +95,21 @@ pub(super) struct WireDelta<'a> {
 }
 
 impl<'a> WireDelta<'a> {
+    /// Returns `true` if the delta has text, reasoning, a refusal or calls.
+    pub(super) fn has_answer(&self) -> bool {
+        let has_content = match &self.content {
+            DeltaContent::Text(text) => !text.is_empty(),
+            DeltaContent::Chunks(chunks) => !chunks.is_empty(),
+        };
+        let texts = [&self.reasoning_content, &self.reasoning, &self.refusal];
+        has_content
+            || texts.iter().any(|text| !text.is_empty())
+            || self
+                .reasoning_details
+                .is_some_and(|list| !is_empty_value(list))
+            || !self.tool_calls.0.is_empty()
+    }
+
     /// Returns the text, if the delta brings nothing else and the text has no escapes.
     fn plain_text(&self) -> Option<&'a str> {
         match self.content {

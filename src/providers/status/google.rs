@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// The maximum delay; a longer one is shortened to it.
-const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The maximum number of invalid fields in an error's text.
 const MAX_FIELDS: usize = 3;

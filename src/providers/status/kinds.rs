@@ -17,12 +17,21 @@ fn is_quota(refusal: &Refusal) -> bool {
                 | "billing_error"
                 | "enforced_spend_limit_reached"
                 | "organization_usage_limit_exceeded"
+                | "exceeded_current_quota_error"
                 | QUOTA_PER_DAY
                 | "402"
         ) || code.ends_with("_spend_limit_exceeded")
     });
 
-    by_code || contains_any(&refusal.message, &["credit balance is too low"])
+    by_code
+        || contains_any(
+            &refusal.message,
+            &[
+                "credit balance is too low",
+                // Anthropic: a limit that the account or the workspace has set.
+                "api usage limits",
+            ],
+        )
 }
 
 /// Returns `true` if the prompt does not fit into the context window.
@@ -67,6 +76,10 @@ fn is_context(refusal: &Refusal) -> bool {
                 "when context the overflows",
                 // Ollama.
                 "exceeded max context length",
+                // Moonshot.
+                "exceeded model token limit",
+                // Z.ai.
+                "prompt exceeds max length",
                 // Claude on Bedrock.
                 "input is too long for requested model",
             ],

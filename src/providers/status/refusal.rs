@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::super::http::{REQUEST_ID_LIMIT, Secrets};
-use super::google::Details;
+use super::google::{Details, MAX_DELAY};
 
 /// The maximum length of a provider's message, in characters.
 const MESSAGE_LIMIT: usize = 1_000;
@@ -28,7 +28,8 @@ pub(super) struct Refusal {
 impl Refusal {
     /// Reads `{"error":{"type","code","message","details":{"error_code"}}}`, `{"error":"text"}`,
     /// `{"response":{"error"}}`, `{"message"}` and `{"detail"}`; of anything else, web pages among
-    /// it, the beginning is the message.
+    /// it, the beginning is the message. The error of another provider in
+    /// `{"error":{"metadata":{"raw"}}}` is added to it (OpenRouter).
     pub(super) fn of_body(body: &str, secrets: &Secrets) -> Self {
         let mut refusal = match serde_json::from_str::<Value>(body) {
             Ok(body) => Self::of_json(&body),
@@ -89,12 +90,19 @@ impl Refusal {
             message.push_str(&format!(" (the model wrote: {answer})"));
         }
 
+        if let Some(reason) = error.pointer("/metadata/raw").and_then(reason_of)
+            && !message.contains(&*reason)
+        {
+            message.push_str(&format!(" ({reason})"));
+        }
+
+        let seconds = error.pointer("/metadata/retry_after_seconds");
         let reasons = error.pointer("/metadata/reasons");
         Self {
             codes,
             message,
             request_id: text_of(body, &["request_id"]).map(str::to_owned),
-            retry_after: details.retry_after,
+            retry_after: details.retry_after.or_else(|| delay(seconds?)),
             is_flagged: reasons.is_some_and(Value::is_array),
         }
     }
@@ -106,6 +114,27 @@ impl Refusal {
 
 fn text_of<'a>(value: &'a Value, keys: &[&str]) -> Option<&'a str> {
     keys.iter().find_map(|key| value.get(*key)?.as_str())
+}
+
+/// Returns the reason in an error of another provider, which OpenRouter passes on as the text of
+/// its JSON or as plain text.
+fn reason_of(raw: &Value) -> Option<String> {
+    let text = raw.as_str()?;
+    let parsed = serde_json::from_str::<Value>(text).unwrap_or_default();
+    let body = parsed.get(0).unwrap_or(&parsed);
+    let error = body.get("error").unwrap_or(body);
+    let reason = error
+        .as_str()
+        .or_else(|| text_of(error, &["message", "detail"]))
+        .or_else(|| text_of(body, &["message", "detail"]))
+        .unwrap_or(text);
+    Some(reason.to_owned()).filter(|reason| !reason.is_empty())
+}
+
+/// Returns the duration in a number of seconds.
+fn delay(seconds: &Value) -> Option<Duration> {
+    let delay = Duration::try_from_secs_f64(seconds.as_f64()?).ok()?;
+    Some(delay.min(MAX_DELAY))
 }
 
 /// Returns the title of a web page, else the text itself.

@@ -19,6 +19,7 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use crate::kit::doubles::anthropic::{Double, call, text, thinking};
+use crate::kit::serving::{events, serve, status};
 use crate::kit::{any_object, echo, warnings, watch};
 
 const LEFT_OUT: &str = "thinking of earlier answers was left out: the conversation in front of it \
@@ -424,4 +425,22 @@ async fn refused_signature_of_another_account_is_left_out() {
     let nothing = json!([{"type": "text", "text": "(nothing)"}]);
     assert_eq!(body["messages"][1]["content"], nothing);
     assert_eq!(turn(&model(&server), &mut request).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn thinking_that_counts_as_modified_is_left_out() {
+    let text = "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant \
+                message cannot be modified. These blocks must remain as they were in the original \
+                response.";
+    let error = json!({"type": "invalid_request_error", "message": text});
+    let refusal = json!({"type": "error", "error": error}).to_string();
+    let answer = include_str!("../../data/anthropic/text.sse");
+    let server = serve([status(400, "", &refusal), events(answer)]).await;
+    let block = json!({"type": "thinking", "thinking": "Hm.", "signature": "sig_1"});
+    let block = ProviderBlock::new("anthropic", to_raw_value(&block).unwrap());
+    let answer = Content::from([Part::Thinking(block), Part::from("Well.")]);
+    let mut request = first_request();
+    request.messages = Messages::new().human("Go").ai(answer).human("And now?");
+    assert_eq!(turn(&model(&server), &mut request).await, [REFUSED]);
+    assert_eq!(thoughts(&server), [1, 0]);
 }

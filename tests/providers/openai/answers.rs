@@ -220,6 +220,38 @@ fn complete_message_instead_of_deltas_is_read() {
 }
 
 #[test]
+fn message_next_to_deltas_is_not_read_again() {
+    let both = |delta: Value, message: Value| {
+        json!({"id": "r", "choices": [{"index": 0, "delta": delta, "message": message}]})
+            .to_string()
+    };
+    let first = both(json!({"content": "Hel"}), json!({"content": "Hel"}));
+    let second = both(json!({"content": "lo"}), json!({"content": "Hello"}));
+    assert_eq!(answer(&[&first, &second, STOP]).unwrap().text(), "Hello");
+
+    // The last chunk repeats the whole answer.
+    let [empty, one, two] =
+        ["", "Hel", "lo"].map(|text| chunk(&json!({"content": text}).to_string()));
+    let call = json!({"index": 0, "id": "x", "function": {"name": "t", "arguments": "{}"}});
+    let whole = json!({"reasoning": "why", "content": "Hello", "tool_calls": [call]});
+    let calling = chunk(&json!({"reasoning": "why", "tool_calls": [call]}).to_string());
+    let last = both(json!({}), whole.clone());
+    let response = answer(&[&calling, &one, &two, &last, STOP]).unwrap();
+    assert_eq!(response.text(), "Hello");
+    assert_eq!(response.tool_calls().count(), 1);
+    assert_eq!(
+        answer(&[&empty, &one, &two, &last, STOP]).unwrap().text(),
+        "Hello"
+    );
+
+    // A delta without a part of the answer does not replace the message.
+    let empty_delta = json!({"role": "assistant", "content": "", "reasoning_details": []});
+    let response = answer(&[&both(empty_delta, whole), STOP]).unwrap();
+    assert_eq!(response.text(), "Hello");
+    assert_eq!(response.tool_calls().count(), 1);
+}
+
+#[test]
 fn answer_without_any_end_marker_is_truncated() {
     let text = chunk(r#"{"content":"a"}"#);
     let stop = r#"{"id":"r","choices":[{"delta":{},"finish_reason":"stop"}]}"#;
@@ -296,11 +328,23 @@ fn refusals_and_errors_in_the_stream_are_reported() {
         ),
         (r#"{"error":"it broke"}"#, ErrorKind::Server),
         (
+            r#"{"choices":[{"delta":{},"finish_reason":null}],"x_groq":{"id":"r","error":"it broke"}}"#,
+            ErrorKind::Server,
+        ),
+        (
             r#"{"object":"error","message":"it broke","code":500}"#,
             ErrorKind::Server,
         ),
         (
             r#"{"id":"r","choices":[{"delta":{},"finish_reason":"error"}]}"#,
+            ErrorKind::Server,
+        ),
+        (
+            r#"{"id":"r","choices":[{"delta":{},"finish_reason":"abort"}]}"#,
+            ErrorKind::Server,
+        ),
+        (
+            r#"{"id":"r","choices":[{"delta":{},"finish_reason":"network_error"}]}"#,
             ErrorKind::Server,
         ),
         (
@@ -323,12 +367,18 @@ fn refusals_and_errors_in_the_stream_are_reported() {
     }
 
     // The tokens of an answer that the server broke off are paid for.
-    let broken_off = r#"{"id":"r","choices":[{"delta":{},
-        "finish_reason":"insufficient_system_resource"}],
-        "usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
-    let shown = events(&[&text, &broken_off.replace('\n', "")]);
-    assert!(matches!(shown[2], Ok(ModelEvent::Usage(usage)) if usage == Usage::new(3, 1)));
-    assert!(shown[3].as_ref().unwrap_err().is_retryable());
+    for reason in ["insufficient_system_resource", "error", "abort"] {
+        let broken_off = json!({
+            "id": "r",
+            "choices": [{"delta": {}, "finish_reason": reason}],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 1},
+        });
+        let shown = events(&[&text, &broken_off.to_string()]);
+        let is_reported =
+            matches!(shown[2], Ok(ModelEvent::Usage(usage)) if usage == Usage::new(3, 1));
+        assert!(is_reported, "{reason}");
+        assert!(shown[3].as_ref().unwrap_err().is_retryable(), "{reason}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -318,12 +318,39 @@ fn debug_output_contains_no_key() {
 }
 
 #[tokio::test]
+async fn output_limit_is_that_of_the_requested_model() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(401, "{}"));
+    let model = |name: &str| OpenAi::new(name, "sk-test-1234").base_url(server.url());
+    for (model, requested, limit) in [
+        (model("gpt-5.4-mini"), "gpt-5.4-mini", Some(128_000)),
+        (model("gpt-5.4-mini"), "gpt-4.1", Some(32_768)),
+        (model("gpt-4.1"), "gpt-5.4-mini", Some(128_000)),
+        (model("gpt-4.1"), "gpt-9-new", None),
+        (model("gpt-9-new"), "gpt-4.1", Some(32_768)),
+        (
+            model("gpt-4.1").max_output_tokens(77),
+            "gpt-5.4-mini",
+            Some(77),
+        ),
+    ] {
+        let mut request = ModelRequest::new("Go");
+        request.model = Some(requested.into());
+        model.call(request).await.unwrap_err();
+        let body = server.requests().pop().unwrap().json();
+        assert_eq!(body["max_tokens"].as_u64(), limit, "{requested}: {body}");
+    }
+}
+
+#[tokio::test]
 async fn output_limit_that_is_not_known_is_left_to_the_server() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::json(401, "{}"));
     for (name, limit) in [
         ("gpt-6-luna", Some(128_000)),
         ("gpt-4.1", Some(32_768)),
+        ("gpt-4", None),
+        ("gpt-chat-latest", None),
         ("gpt-6.2-sol", None),
         ("gpt-9-new", None),
     ] {
