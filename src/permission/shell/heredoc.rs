@@ -116,8 +116,9 @@ impl Parser<'_> {
         // What is open in another way than usual may be used in both ways by its other names.
         let is_input = operator.starts_with('<');
         if is_input && matches!(&number[..], b"1" | b"2") || !is_input && number == b"0" {
-            let paths = self.cx.analysis.paths.get(count..).unwrap_or_default();
-            for (_, word) in paths.to_vec() {
+            let paths = self.cx.analysis.paths.iter().skip(count);
+            let words: Vec<Word> = paths.map(|(_, word)| word.clone()).collect();
+            for word in words {
                 self.cx.add_path(Use::Read, word.clone());
                 self.cx.add_path(Use::Target, word);
             }

@@ -185,7 +185,7 @@ impl ChatDecoder {
 
             match &*choice.finish_reason.0 {
                 "" => {}
-                // vLLM and SGLang say `abort` when the server itself ends the answer, Z.ai says
+                // vLLM and SGLang report `abort` when the server itself ends the answer, Z.ai reports
                 // `network_error`.
                 "error" | "abort" | "network_error" => {
                     self.report_usage(out);

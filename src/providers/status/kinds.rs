@@ -29,7 +29,7 @@ fn is_quota(refusal: &Refusal) -> bool {
             &[
                 "credit balance is too low",
                 // Anthropic: a limit that the account or the workspace has set.
-                "api usage limits",
+                "you have reached your specified",
             ],
         )
 }
