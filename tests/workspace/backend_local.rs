@@ -135,6 +135,35 @@ async fn root_behind_a_link_accepts_both_paths() {
     }
 }
 
+#[cfg(feature = "search")]
+#[tokio::test]
+async fn search_below_a_root_behind_a_link_accepts_both_paths() {
+    use agentcore::backend::{GlobQuery, GrepQuery};
+
+    let workspace = Workspace::new();
+    let link = workspace.out.join("to_ws");
+    std::os::unix::fs::symlink(&workspace.root, &link).unwrap();
+    let backend = LocalBackend::new(&link).unwrap();
+    for root in [&link, &workspace.root] {
+        let folder = root.join("a");
+        let folder = folder.to_str().unwrap();
+        for query in [
+            GlobQuery::new("*.txt").within(folder),
+            GlobQuery::new(format!("{folder}/*.txt")),
+        ] {
+            let matches = backend.glob(query).await.unwrap();
+            assert_eq!(matches.files, ["a/in.txt"], "{folder}");
+        }
+        let query = GrepQuery::new("inside").within(folder);
+        let matches = backend.grep(query).await.unwrap();
+        assert_eq!(matches.files[0].path, "a/in.txt", "{folder}");
+    }
+
+    let outside = GrepQuery::new("SECRET").within(workspace.out.to_str().unwrap());
+    let error = backend.grep(outside).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+}
+
 #[tokio::test]
 async fn concurrent_conditional_writes_succeed_once() {
     let workspace = Workspace::new();
