@@ -466,6 +466,26 @@ async fn range_is_limited_to_the_read_limit() {
     assert_eq!(range(backend.with_max_read(10)).await, 1024 * 1024);
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn range_of_a_file_whose_size_is_reported_as_0_is_read() {
+    let backend = LocalBackend::new("/proc/self").unwrap();
+    assert_eq!(backend.read_range("status", 0, 5).await.unwrap(), "Name:");
+    assert_eq!(backend.read_range("status", 2, 2).await.unwrap(), "me");
+}
+
+#[tokio::test]
+async fn range_behind_the_end_is_empty() {
+    let workspace = Workspace::new();
+    workspace.put("empty", "");
+    for path in ["empty", "a/in.txt"] {
+        for offset in [7, 1 << 62, u64::MAX] {
+            let range = workspace.backend.read_range(path, offset, 1).await;
+            assert!(range.unwrap().is_empty(), "{path} {offset}");
+        }
+    }
+}
+
 #[test]
 fn appends_next_to_replacements_of_the_file_are_not_lost() {
     const ROUNDS: usize = 200;
