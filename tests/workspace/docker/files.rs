@@ -284,6 +284,18 @@ async fn search_in_a_large_tree_lists_its_folders_one_by_one() {
 }
 
 #[tokio::test]
+async fn read_limit_may_be_larger_than_the_numbers_of_a_shell() {
+    let engine = Engine::new();
+    for max in [i64::MAX as u64, u64::MAX] {
+        let backend = engine.builder().max_read(max).start().await.unwrap();
+        backend.write("x", b"inside").await.unwrap();
+        assert_eq!(backend.read("x").await.unwrap(), "inside", "{max}");
+        let range = backend.read_range("x", 2, usize::MAX).await.unwrap();
+        assert_eq!(range, "side", "{max}");
+    }
+}
+
+#[tokio::test]
 async fn range_is_limited_to_the_read_limit() {
     let engine = Engine::new();
     let backend = engine.builder().max_read(10).start().await.unwrap();
