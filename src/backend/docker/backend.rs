@@ -251,7 +251,7 @@ impl DockerBackend {
             .arguments(&arguments)
             .input(content);
         let output = self.call_files(call).await?;
-        reply::data(&output, path, self.root()).map(drop)
+        reply::success(&output, path, self.root()).map(drop)
     }
 }
 
@@ -346,7 +346,7 @@ impl Backend for DockerBackend {
         let _write_lock = self.inner.writing.lock().await;
         let call = FileCall::new(FileOp::Remove, path, 1024);
         let output = self.call_files(call).await?;
-        reply::data(&output, path, self.root()).map(drop)
+        reply::success(&output, path, self.root()).map(drop)
     }
 
     #[cfg(feature = "search")]

@@ -36,6 +36,8 @@ receive() {
 entries() {
     set -- * .[!.]* ..?*
     [ "$#" -le 50000 ] || fail many
+    # These may be the patterns, as in a folder that cannot be read.
+    [ "$#" -gt 3 ] || ls . >/dev/null || fail failed
     reply ok
     for entry; do
         if [ -L "./$entry" ]; then
@@ -54,6 +56,8 @@ entries() {
             printf './%s\0' "$entry"
         fi
     done | xargs -0 stat -c %s 2>/dev/null
+    # The status of `xargs` without files is an error. A missing size is detected by the caller.
+    :
 }
 
 # Prints `+` and the content of each named file, or nothing for one that cannot be read, up to `$1`
@@ -68,8 +72,8 @@ many() {
             size
             [ "$bytes" -le "$left" ] || return 0
             left=$((left - bytes))
-            printf '+'
-            cat "./$name"
+            # Nothing is printed for a file that cannot be opened.
+            { printf '+' && cat; } <"./$name"
         fi
         printf '\n%s\n' "$mark"
     done
@@ -100,7 +104,8 @@ files() {
         size
         reply ok
         if [ "$4" -lt "$bytes" ]; then
-            tail -c "+$(($4 + 1))" "./$name" | head -c "$5"
+            # The status is that of `head`, or of opening the file.
+            { tail -c "+$(($4 + 1))" | head -c "$5"; } <"./$name"
         fi
         ;;
     stat)
@@ -143,9 +148,10 @@ files() {
     tree)
         enter "$name"
         reply ok
-        # A longer listing is not kept: see `MAX_TREE_LISTING`.
+        # A longer listing is not kept: see `MAX_TREE_LISTING`. A `!` means that a folder could not
+        # be read.
         {
-            find . -type d -print0
+            find . -type d -print0 || printf '!\0'
             printf '\0'
             find . -type f -print0
             printf '\0'
