@@ -80,6 +80,7 @@ many() {
 }
 
 files() {
+    neutralize
     start "$1"
     make=
     operation=$2
