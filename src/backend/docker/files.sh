@@ -35,7 +35,8 @@ receive() {
 # Prints the kind and name of each entry, then the sizes of the files among them, in that order.
 entries() {
     set -- * .[!.]* ..?*
-    [ "$#" -le 50000 ] || fail many
+    # `MAX_ENTRIES`, and two patterns without a match.
+    [ "$#" -le 200002 ] || fail many
     # These may be the patterns, as in a folder that cannot be read.
     [ "$#" -gt 3 ] || ls . >/dev/null || fail failed
     reply ok

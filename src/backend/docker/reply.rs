@@ -5,6 +5,7 @@ use std::io;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::super::failure;
+use super::super::folder_size::MAX_ENTRIES;
 use super::cli::{Called, refused};
 
 const MARK: &str = "agentcore:";
@@ -63,10 +64,13 @@ fn error(word: &str, path: &str, root: &str, stderr: &str) -> Error {
         ),
         "loop" => make_error(io::ErrorKind::Other, "has too many symbolic links"),
         "denied" => make_error(io::ErrorKind::PermissionDenied, "may not be written"),
-        "many" => make_error(
-            io::ErrorKind::FileTooLarge,
-            "has more than 50000 entries; name a folder in it, or list it with a command",
-        ),
+        "many" => {
+            let reason = format!(
+                "has more than {MAX_ENTRIES} entries; name a folder in it, or list it with a \
+                 command"
+            );
+            make_error(io::ErrorKind::FileTooLarge, &reason)
+        }
         "cut" => make_error(
             io::ErrorKind::UnexpectedEof,
             "was not written: its content did not arrive whole",

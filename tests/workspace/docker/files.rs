@@ -225,6 +225,16 @@ async fn clones_serialize_their_appends() {
     assert_eq!(&backend.read("x").await.unwrap()[..], b"11111111");
 }
 
+#[tokio::test]
+async fn folder_of_many_entries_is_listed() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    for number in 0..50_010 {
+        std::fs::File::create(engine.workdir().join(number.to_string())).unwrap();
+    }
+    assert_eq!(backend.list("").await.unwrap().len(), 50_010);
+}
+
 /// The engine is not asked for each file, however many there are.
 #[cfg(feature = "search")]
 #[tokio::test]
