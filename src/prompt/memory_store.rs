@@ -147,15 +147,18 @@ impl MemoryStore {
         let content = text.as_bytes();
         match version {
             None => self.backend.write(LONG_TERM, content).await?,
-            Some(MemoryVersion::Missing) => self.backend.create_new(LONG_TERM, content).await?,
+            Some(MemoryVersion::Missing) => {
+                let outcome = self.backend.create_new(LONG_TERM, content).await;
+                outcome.map_err(read_again)?;
+            }
             Some(MemoryVersion::Whole(hash)) => {
                 let write = self.backend.write_if_unchanged(LONG_TERM, hash, content);
-                write.await?;
+                write.await.map_err(read_again)?;
             }
             Some(MemoryVersion::Start) => {
                 let text = format!(
                     "{LONG_TERM} is longer than the {MAX_BYTES} bytes that are read of it, and the \
-                     remaining text would be lost; shorten the file, and read the memory again"
+                     remaining text would be lost; shorten the file, and call read_memory again"
                 );
                 return Err(Error::new(ErrorKind::Conflict, text));
             }
@@ -332,6 +335,18 @@ fn first_error(errors: Vec<Error>) -> Result<()> {
 
 fn file_of(day: Date) -> String {
     day.strftime("memory/%Y%m/%Y%m%d.md").to_string()
+}
+
+/// Returns the error for long-term memory that has changed. It names the tool, because other tools
+/// that read the file do not count.
+fn read_again(error: Error) -> Error {
+    if error.kind() != ErrorKind::Conflict && !is_not_found(&error) {
+        return error;
+    }
+    let text = format!(
+        "{LONG_TERM} has changed since it was read; read it with read_memory, and write it again"
+    );
+    Error::new(ErrorKind::Conflict, text)
 }
 
 fn check_size(text: &str) -> Result<()> {

@@ -197,7 +197,7 @@ async fn long_term_memory_that_has_changed_since_it_was_read_is_not_replaced() {
             .tool(other_run(&memory, "- Bob\n"));
         let output = agent.build().unwrap().run("Go").await.unwrap();
         let texts = crate::kit::result_texts(&output.messages);
-        assert!(texts[2].contains("read it"), "{}", texts[2]);
+        assert!(texts[2].contains("read_memory"), "{}", texts[2]);
         assert!(texts[3].ends_with("- Bob"), "{}", texts[3]);
         assert_eq!(texts[5], "The long-term memory is written.");
         assert_eq!(memory.read_long_term().await.unwrap(), "- Bob");

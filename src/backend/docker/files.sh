@@ -73,8 +73,9 @@ many() {
             size
             [ "$bytes" -le "$left" ] || return 0
             left=$((left - bytes))
-            # Nothing is printed for a file that cannot be opened.
-            { printf '+' && cat; } <"./$name"
+            # Nothing is printed for a file that cannot be opened. One that cannot be read to its end
+            # has no mark, and is read alone.
+            { printf '+' && { cat || return 0; }; } <"./$name"
         fi
         printf '\n%s\n' "$mark"
     done
