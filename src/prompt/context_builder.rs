@@ -12,7 +12,7 @@ use crate::tool::ToolRegistry;
 use super::bootstrap::read_files;
 use super::conversation::Conversation;
 use super::identity::{self, session_section, skills_section};
-use super::memory_store::MemoryStore;
+use super::memory_store::{MemoryContext, MemoryStore, MemoryVersion, cut_note};
 use super::skills::{Skill, elements, find};
 
 const NAME: &str = "assistant";
@@ -90,6 +90,8 @@ pub(super) struct PromptPart {
     pub(super) warnings: Vec<String>,
     /// The errors of files that could not be read.
     pub(super) errors: Vec<Error>,
+    /// The version of long-term memory, in the part about memory.
+    pub(super) memory_version: Option<MemoryVersion>,
 }
 
 impl PromptPart {
@@ -309,17 +311,23 @@ impl ContextBuilder {
         PromptPart {
             text: skills_section(&elements),
             warnings,
-            errors: Vec::new(),
+            ..PromptPart::default()
         }
     }
 
     async fn read_memory(&self) -> PromptPart {
-        let (text, errors) = self.memory.read_context().await;
+        let MemoryContext {
+            text,
+            version,
+            errors,
+        } = self.memory.read_context().await;
         let heading = if text.is_empty() { "" } else { "# Memory\n\n" };
+        let is_cut = matches!(version, Some(MemoryVersion::Start));
         PromptPart {
             text: format!("{heading}{text}"),
-            warnings: Vec::new(),
+            warnings: is_cut.then(cut_note).into_iter().collect(),
             errors,
+            memory_version: version,
         }
     }
 

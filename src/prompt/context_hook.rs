@@ -37,6 +37,9 @@ impl Hook for ContextBuilder {
         let parts = self.read_parts().await.map(|part| {
             let faults = part.faults();
             faults.for_each(|fault| cx.warn(format!("context: {fault}")));
+            if let Some(version) = part.memory_version {
+                state.values.insert(version);
+            }
             part.text
         });
         let (files, time) = (join_parts(parts), self.time()?);

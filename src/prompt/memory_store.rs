@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use jiff::civil::Date;
 use tokio::sync::Mutex;
 
-use crate::backend::{Backend, is_not_found};
+use crate::backend::{Backend, ContentHash, is_not_found};
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::text::floor_char_boundary;
 
@@ -50,6 +50,27 @@ pub struct MemoryStore {
     clock: LocalClock,
     /// Locked while notes are appended, so that a day has one heading.
     appending: Arc<Mutex<()>>,
+}
+
+/// The long-term memory that a run read or wrote last, as a value of the run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MemoryVersion {
+    /// There was no file.
+    Missing,
+    /// The whole file.
+    Whole(ContentHash),
+    /// The start of a file that is too long.
+    Start,
+}
+
+/// The text for the system prompt.
+#[derive(Debug)]
+pub(crate) struct MemoryContext {
+    pub(crate) text: String,
+    /// `None` if long-term memory cannot be read.
+    pub(crate) version: Option<MemoryVersion>,
+    /// The errors of the files that cannot be read.
+    pub(crate) errors: Vec<Error>,
 }
 
 impl MemoryStore {
@@ -103,7 +124,7 @@ impl MemoryStore {
         self.read(LONG_TERM).await
     }
 
-    /// Replaces long-term memory.
+    /// Replaces long-term memory, also if it has changed since it was read.
     ///
     /// # Errors
     ///
@@ -112,6 +133,37 @@ impl MemoryStore {
     pub async fn write_long_term(&self, text: &str) -> Result<()> {
         check_size(text)?;
         self.backend.write(LONG_TERM, text.as_bytes()).await
+    }
+
+    /// Replaces long-term memory if it still has the version that the run has read, so that no text
+    /// is lost that another run wrote or that was not read. Returns the new version. Without a
+    /// version, it is always replaced.
+    pub(crate) async fn replace_long_term(
+        &self,
+        text: &str,
+        version: Option<MemoryVersion>,
+    ) -> Result<MemoryVersion> {
+        check_size(text)?;
+        let content = text.as_bytes();
+        match version {
+            None => self.backend.write(LONG_TERM, content).await?,
+            Some(MemoryVersion::Missing) => {
+                let outcome = self.backend.create_new(LONG_TERM, content).await;
+                outcome.map_err(read_again)?;
+            }
+            Some(MemoryVersion::Whole(hash)) => {
+                let write = self.backend.write_if_unchanged(LONG_TERM, hash, content);
+                write.await.map_err(read_again)?;
+            }
+            Some(MemoryVersion::Start) => {
+                let text = format!(
+                    "{LONG_TERM} is longer than the {MAX_BYTES} bytes that are read of it, and the \
+                     remaining text would be lost; shorten the file, and call read_memory again"
+                );
+                return Err(Error::new(ErrorKind::Conflict, text));
+            }
+        }
+        Ok(MemoryVersion::Whole(ContentHash::of(content)))
     }
 
     /// Reads today's notes.
@@ -183,22 +235,28 @@ impl MemoryStore {
     }
 
     /// Returns the text for the system prompt: long-term memory and the notes of three days, each
-    /// below its heading; empty if there is neither.
+    /// below its heading; empty if there is neither. A line after long-term memory reports that
+    /// it is cut.
     ///
     /// # Errors
     ///
     /// Returns the same errors as [`read_today`](Self::read_today).
     pub async fn memory_context(&self) -> Result<String> {
-        let (text, errors) = self.read_context().await;
-        first_error(errors)?;
-        Ok(text)
+        let context = self.read_context().await;
+        first_error(context.errors)?;
+        Ok(context.text)
     }
 
-    /// Reads the text for the system prompt, without the files that cannot be read, and their
-    /// errors.
-    pub(super) async fn read_context(&self) -> (String, Vec<Error>) {
+    /// Reads the text for the system prompt, without the files that cannot be read.
+    pub(crate) async fn read_context(&self) -> MemoryContext {
         let mut errors = Vec::new();
-        let long_term = ok_or_add(self.read_long_term().await, &mut errors);
+        let long_term = self.read_start(LONG_TERM).await;
+        let long_term = long_term.map(|(text, version)| (text, Some(version)));
+        let (mut long_term, version) = ok_or_add(long_term, &mut errors);
+        if matches!(version, Some(MemoryVersion::Start)) {
+            long_term.push_str(&format!("\n\n({})", cut_note()));
+        }
+
         let notes = self.read_daily_notes(DAYS, &mut errors).await;
         let sections = [
             ("Long-term Memory", long_term),
@@ -209,7 +267,11 @@ impl MemoryStore {
             .filter(|(_, text)| !text.trim().is_empty())
             .map(|(heading, text)| format!("## {heading}\n\n{}", text.trim_end()))
             .collect();
-        (parts.join(SEPARATOR), errors)
+        MemoryContext {
+            text: parts.join(SEPARATOR),
+            version,
+            errors,
+        }
     }
 
     /// Returns the present time in the zone of the notes.
@@ -227,16 +289,36 @@ impl MemoryStore {
     }
 
     async fn read(&self, path: &str) -> Result<String> {
-        let content = match self.backend.read_range(path, 0, MAX_BYTES).await {
+        Ok(self.read_start(path).await?.0)
+    }
+
+    /// Reads the text of a file, or the start of a long one, and its version.
+    async fn read_start(&self, path: &str) -> Result<(String, MemoryVersion)> {
+        let content = match self.backend.read_range(path, 0, MAX_BYTES + 1).await {
             Ok(content) => content,
-            Err(error) if is_not_found(&error) => return Ok(String::new()),
+            Err(error) if is_not_found(&error) => {
+                return Ok((String::new(), MemoryVersion::Missing));
+            }
             Err(error) => return Err(error),
         };
         let text = String::from_utf8_lossy(&content);
         // Replacements are longer than what they replace.
         let len = floor_char_boundary(&text, MAX_BYTES);
-        Ok(text[..len].trim_start_matches('\u{feff}').to_owned())
+        let version = if len < text.len() {
+            MemoryVersion::Start
+        } else {
+            MemoryVersion::Whole(ContentHash::of(&content))
+        };
+        Ok((
+            text[..len].trim_start_matches('\u{feff}').to_owned(),
+            version,
+        ))
     }
+}
+
+/// Returns the note about long-term memory that is cut.
+pub(super) fn cut_note() -> String {
+    format!("{LONG_TERM} is cut: the first {MAX_BYTES} bytes are read")
 }
 
 /// Returns the value. Adds the error, and returns an empty value, if there is none.
@@ -253,6 +335,18 @@ fn first_error(errors: Vec<Error>) -> Result<()> {
 
 fn file_of(day: Date) -> String {
     day.strftime("memory/%Y%m/%Y%m%d.md").to_string()
+}
+
+/// Returns the error for long-term memory that has changed. It names the tool, because other tools
+/// that read the file do not count.
+fn read_again(error: Error) -> Error {
+    if error.kind() != ErrorKind::Conflict && !is_not_found(&error) {
+        return error;
+    }
+    let text = format!(
+        "{LONG_TERM} has changed since it was read; read it with read_memory, and write it again"
+    );
+    Error::new(ErrorKind::Conflict, text)
 }
 
 fn check_size(text: &str) -> Result<()> {

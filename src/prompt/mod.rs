@@ -26,5 +26,7 @@ pub use conversation::Conversation;
 pub(crate) use local_clock::LocalClock;
 #[cfg(feature = "time")]
 pub use memory_store::MemoryStore;
+#[cfg(feature = "time")]
+pub(crate) use memory_store::MemoryVersion;
 #[cfg(feature = "yaml")]
 pub use skills::Skill;

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::error::BoxError;
-use crate::prompt::MemoryStore;
-use crate::tool::{Access, FuncTool, SideEffect};
+use crate::prompt::{MemoryStore, MemoryVersion};
+use crate::tool::{Access, FuncTool, SideEffect, ToolContext};
 
 /// Returns the tools with which the model reads and writes its memory: `read_memory`,
 /// `write_long_term_memory` and `append_daily_note`.
+///
+/// `write_long_term_memory` fails if the long-term memory has changed since the run read it, with
+/// `read_memory` or for its system prompt, or if it was too long to be read whole.
 ///
 /// ```
 /// use agentcore::backend::MemoryBackend;
@@ -41,33 +44,42 @@ fn read(store: MemoryStore) -> FuncTool {
     let access_store = store.clone();
     let parameters = json!({"type": "object", "properties": {}});
     let description = "Returns the long-term memory and the notes of the last three days.";
-    FuncTool::new("read_memory", description, parameters, move |_cx, _args| {
+    let run = move |cx: ToolContext, _args: Value| {
         let store = store.clone();
         async move {
-            let text = store.memory_context().await?;
-            Ok::<_, BoxError>(if text.is_empty() {
+            let context = store.read_context().await;
+            if let Some(error) = context.errors.into_iter().next() {
+                return Err(BoxError::from(error));
+            }
+            if let Some(version) = context.version {
+                cx.with_state(|state| state.values.insert(version));
+            }
+            Ok(if context.text.is_empty() {
                 "The memory is empty.".to_owned()
             } else {
-                text
+                context.text
             })
         }
-    })
-    .side_effect(SideEffect::ReadOnly)
-    .accesses(move |_args| {
-        access_store
-            .context_files()
-            .into_iter()
-            .map(|path| Access::Read(path.into()))
-            .collect()
-    })
+    };
+    FuncTool::new("read_memory", description, parameters, run)
+        .side_effect(SideEffect::ReadOnly)
+        .accesses(move |_args| {
+            access_store
+                .context_files()
+                .into_iter()
+                .map(|path| Access::Read(path.into()))
+                .collect()
+        })
 }
 
 fn write(store: MemoryStore) -> FuncTool {
     let file = store.long_term_file();
-    let run = move |_cx, args: Value| {
+    let run = move |cx: ToolContext, args: Value| {
         let store = store.clone();
         async move {
-            store.write_long_term(content(&args)).await?;
+            let version = cx.value::<MemoryVersion>().map(|version| *version);
+            let version = store.replace_long_term(content(&args), version).await?;
+            cx.with_state(|state| state.values.insert(version));
             Ok::<_, BoxError>("The long-term memory is written.")
         }
     };

@@ -85,7 +85,13 @@ pub(super) async fn run(
 
 /// Returns the result for a background command: its state, and its output since the last call.
 pub(super) fn background_result(output: &BackgroundOutput, style: Style) -> ToolOutput {
-    let state = if output.running { "Running." } else { "Ended." };
+    let state = if output.running {
+        "Running."
+    } else if output.output.timed_out {
+        "Ended by its time limit."
+    } else {
+        "Ended."
+    };
     let text = format!("{state}\n\n{}", format_output(&output.output, style));
     let mut details = details_of(&output.output);
     details["running"] = output.running.into();

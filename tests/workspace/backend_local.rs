@@ -135,6 +135,35 @@ async fn root_behind_a_link_accepts_both_paths() {
     }
 }
 
+#[cfg(feature = "search")]
+#[tokio::test]
+async fn search_below_a_root_behind_a_link_accepts_both_paths() {
+    use agentcore::backend::{GlobQuery, GrepQuery};
+
+    let workspace = Workspace::new();
+    let link = workspace.out.join("to_ws");
+    std::os::unix::fs::symlink(&workspace.root, &link).unwrap();
+    let backend = LocalBackend::new(&link).unwrap();
+    for root in [&link, &workspace.root] {
+        let folder = root.join("a");
+        let folder = folder.to_str().unwrap();
+        for query in [
+            GlobQuery::new("*.txt").within(folder),
+            GlobQuery::new(format!("{folder}/*.txt")),
+        ] {
+            let matches = backend.glob(query).await.unwrap();
+            assert_eq!(matches.files, ["a/in.txt"], "{folder}");
+        }
+        let query = GrepQuery::new("inside").within(folder);
+        let matches = backend.grep(query).await.unwrap();
+        assert_eq!(matches.files[0].path, "a/in.txt", "{folder}");
+    }
+
+    let outside = GrepQuery::new("SECRET").within(workspace.out.to_str().unwrap());
+    let error = backend.grep(outside).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+}
+
 #[tokio::test]
 async fn concurrent_conditional_writes_succeed_once() {
     let workspace = Workspace::new();
@@ -435,6 +464,26 @@ async fn range_is_limited_to_the_read_limit() {
     let backend = workspace.backend.clone();
     assert_eq!(range(backend.clone()).await, 32 * 1024 * 1024);
     assert_eq!(range(backend.with_max_read(10)).await, 1024 * 1024);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn range_of_a_file_whose_size_is_reported_as_0_is_read() {
+    let backend = LocalBackend::new("/proc/self").unwrap();
+    assert_eq!(backend.read_range("status", 0, 5).await.unwrap(), "Name:");
+    assert_eq!(backend.read_range("status", 2, 2).await.unwrap(), "me");
+}
+
+#[tokio::test]
+async fn range_behind_the_end_is_empty() {
+    let workspace = Workspace::new();
+    workspace.put("empty", "");
+    for path in ["empty", "a/in.txt"] {
+        for offset in [7, 1 << 62, u64::MAX] {
+            let range = workspace.backend.read_range(path, offset, 1).await;
+            assert!(range.unwrap().is_empty(), "{path} {offset}");
+        }
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::permission::PermissionRules;
 use agentcore::prompt::MemoryStore;
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, ErrorKind, Tool, tools};
+use agentcore::{AgentBuilder, BoxError, ErrorKind, FuncTool, Tool, tools};
 use serde_json::json;
 
 /// 2026-02-01 09:00 in UTC.
@@ -161,6 +161,69 @@ async fn model_keeps_its_memory_with_tools_that_rules_cover() {
         names,
         ["read_memory", "write_long_term_memory", "append_daily_note"]
     );
+}
+
+/// Returns a tool that writes to the memory as another run does.
+fn other_run(memory: &MemoryStore, text: &'static str) -> FuncTool {
+    let memory = memory.clone();
+    let parameters = json!({"type": "object"});
+    FuncTool::new("other_run", "Writes", parameters, move |_cx, _args| {
+        let memory = memory.clone();
+        async move {
+            memory.write_long_term(text).await?;
+            Ok::<_, BoxError>("written")
+        }
+    })
+}
+
+#[tokio::test]
+async fn long_term_memory_that_has_changed_since_it_was_read_is_not_replaced() {
+    let content = |text: &str| json!({"content": text});
+    for old in [Some("- Ann"), None] {
+        let memory = store(&MemoryBackend::new(), &Clock::at(MORNING));
+        if let Some(old) = old {
+            memory.write_long_term(old).await.unwrap();
+        }
+        let model = ScriptedModel::new()
+            .call("read_memory", json!({}))
+            .call("other_run", json!({}))
+            .call("write_long_term_memory", content("- Ann\n- Likes tea."))
+            .call("read_memory", json!({}))
+            .call("write_long_term_memory", content("- Bob\n- Likes tea."))
+            .call("write_long_term_memory", content("- Bob"))
+            .say("done");
+        let agent = AgentBuilder::new(model)
+            .tools(tools::memory(&memory))
+            .tool(other_run(&memory, "- Bob\n"));
+        let output = agent.build().unwrap().run("Go").await.unwrap();
+        let texts = crate::kit::result_texts(&output.messages);
+        assert!(texts[2].contains("read_memory"), "{}", texts[2]);
+        assert!(texts[3].ends_with("- Bob"), "{}", texts[3]);
+        assert_eq!(texts[5], "The long-term memory is written.");
+        assert_eq!(memory.read_long_term().await.unwrap(), "- Bob");
+    }
+}
+
+#[tokio::test]
+async fn long_term_memory_that_was_not_read_whole_is_not_replaced() {
+    let backend = MemoryBackend::new();
+    let memory = store(&backend, &Clock::at(MORNING));
+    let long = "a".repeat(256 * 1024 + 1);
+    let file = memory.long_term_file();
+    backend.write(file, long.as_bytes()).await.unwrap();
+    let text = memory.memory_context().await.unwrap();
+    let note = "\n\n(memory/MEMORY.md is cut: the first 262144 bytes are read)";
+    assert!(text.ends_with(note), "{}", &text[text.len() - 100..]);
+
+    let model = ScriptedModel::new()
+        .call("read_memory", json!({}))
+        .call("write_long_term_memory", json!({"content": "a"}))
+        .say("done");
+    let agent = AgentBuilder::new(model).tools(tools::memory(&memory));
+    let output = agent.build().unwrap().run("Go").await.unwrap();
+    let texts = crate::kit::result_texts(&output.messages);
+    assert!(texts[1].contains("would be lost"), "{}", texts[1]);
+    assert_eq!(backend.read(file).await.unwrap(), long);
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@ use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::model::Stability;
 use agentcore::prompt::{ContextBuilder, Conversation, MemoryStore};
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, Messages, Part, Role, ToolCall, ToolRegistry};
+use agentcore::{
+    AgentBuilder, BoxError, FuncTool, Messages, Part, Role, ToolCall, ToolRegistry, tools,
+};
 use serde_json::json;
 
 use crate::kit::hooks::{golden, prompt, with};
@@ -260,4 +262,40 @@ async fn files_that_cannot_be_read_are_warnings_of_the_run_and_the_others_stay()
     let error = builder(&workspace).load_bootstrap_files().await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("SOUL.md"), "{error}");
+}
+
+#[tokio::test]
+async fn memory_that_has_changed_since_the_prompt_was_made_is_not_replaced() {
+    let workspace = workspace().await;
+    let other = workspace.clone();
+    let parameters = json!({"type": "object"});
+    let other_run = FuncTool::new("other_run", "Writes", parameters, move |_cx, _args| {
+        let other = other.clone();
+        async move {
+            other.append("memory/MEMORY.md", b"- Is Ann.\n").await?;
+            Ok::<_, BoxError>("written")
+        }
+    });
+    let model = ScriptedModel::new()
+        .call("other_run", json!({}))
+        .call("write_long_term_memory", json!({"content": "Coffee."}))
+        .say("done");
+    let agent = agent(model)
+        .hook(builder(&workspace))
+        .tool(other_run)
+        .tools(tools::memory(&MemoryStore::new(workspace.clone())));
+    agent.build().unwrap().run("Go").await.unwrap();
+    let memory = workspace.read("memory/MEMORY.md").await.unwrap();
+    assert_eq!(memory, "- Likes tea.\n- Is Ann.\n");
+}
+
+#[tokio::test]
+async fn memory_that_is_cut_is_a_warning_of_the_run() {
+    let workspace = MemoryBackend::new();
+    let long = vec![b'a'; 300_000];
+    workspace.write("memory/MEMORY.md", &long).await.unwrap();
+    let (text, warnings) = prompt(builder(&workspace)).await;
+    let note = "memory/MEMORY.md is cut: the first 262144 bytes are read";
+    assert!(text.contains(note));
+    assert_eq!(warnings, [format!("context: {note}")]);
 }

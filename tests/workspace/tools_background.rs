@@ -134,6 +134,21 @@ async fn background_command_has_the_time_limit_of_its_backend() {
     assert!(backend.poll(&id).await.unwrap().output.timed_out);
 }
 
+#[tokio::test]
+async fn background_command_that_its_time_limit_ended_does_not_read_like_a_success() {
+    let workspace = Workspace::new();
+    let backend = workspace
+        .backend
+        .clone()
+        .with_timeout(Duration::from_millis(200));
+    let id = backend.start(Command::new("sleep 300")).await.unwrap();
+    backend.wait(&id).await.unwrap();
+    let tool = coding::bash_output(backend);
+    let call = tool.execute(ToolContext::detached(), json!({"id": id}));
+    let text = call.await.unwrap().content.text().into_owned();
+    assert_eq!(text, "Ended by its time limit.\n\n(no output)");
+}
+
 /// The first result of `BashOutput` that has output.
 async fn next_result(tool: &impl Tool, id: &str) -> String {
     loop {

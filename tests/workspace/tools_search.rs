@@ -142,6 +142,15 @@ async fn grep_applies_all_options() {
             json!({"pattern": "two", "output_mode": "content", "head_limit": 3, "-B": 1}),
             "docs/a.md-1-one\ndocs/a.md:2:two\n(truncated: there may be more)",
         ),
+        // The lines before the first match give way to it.
+        (
+            json!({"pattern": "four", "output_mode": "content", "head_limit": 2, "-C": 3}),
+            "docs/a.md-3-three\ndocs/a.md:4:four\n(truncated: there may be more)",
+        ),
+        (
+            json!({"pattern": "four", "output_mode": "content", "head_limit": 1, "-B": 3}),
+            "docs/a.md:4:four\n(truncated: there may be more)",
+        ),
         (
             json!({"pattern": "one", "output_mode": "content", "head_limit": 4}),
             "docs/a.md:1:one\ndocs/a.md:5:one again\nkeep.log:1:one\nsrc/lib.rs:1:fn one() {}",

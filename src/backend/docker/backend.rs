@@ -34,6 +34,8 @@ const COMMAND: &str = include_str!("command.sh");
 const LIMIT: Duration = Duration::from_secs(120);
 /// The maximum size of a listing, in bytes.
 pub(super) const MAX_LISTING: u64 = 64 * 1024 * 1024;
+/// The maximum number in which the shell counts bytes: a signed one of 64 bits.
+const MAX_COUNT: u64 = i64::MAX as u64;
 /// The number of attempts to list a folder in which files appear and disappear.
 const TRIES: usize = 8;
 
@@ -249,7 +251,7 @@ impl DockerBackend {
             .arguments(&arguments)
             .input(content);
         let output = self.call_files(call).await?;
-        reply::data(&output, path, self.root()).map(drop)
+        reply::success(&output, path, self.root()).map(drop)
     }
 }
 
@@ -260,7 +262,8 @@ impl Backend for DockerBackend {
     }
 
     async fn read(&self, path: &str) -> Result<Bytes> {
-        let max = self.inner.settings.max_read;
+        // One byte more is read, to notice that the file has grown.
+        let max = self.inner.settings.max_read.min(MAX_COUNT - 1);
         let arguments = [max.to_string()];
         let max_output = max.saturating_add(1024);
         let call = FileCall::new(FileOp::Read, path, max_output).arguments(&arguments);
@@ -276,8 +279,8 @@ impl Backend for DockerBackend {
     }
 
     async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
-        // The shell counts bytes in a signed 64-bit number.
-        let offset = offset.min(i64::MAX as u64 - 1);
+        // `tail` is called with the offset plus one.
+        let offset = offset.min(MAX_COUNT - 1);
         let len = range_length(len, self.inner.settings.max_read) as u64;
         let arguments = [offset.to_string(), len.to_string()];
         let max_output = len.saturating_add(1024);
@@ -343,7 +346,7 @@ impl Backend for DockerBackend {
         let _write_lock = self.inner.writing.lock().await;
         let call = FileCall::new(FileOp::Remove, path, 1024);
         let output = self.call_files(call).await?;
-        reply::data(&output, path, self.root()).map(drop)
+        reply::success(&output, path, self.root()).map(drop)
     }
 
     #[cfg(feature = "search")]

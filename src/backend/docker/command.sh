@@ -2,23 +2,32 @@
 # shell may run it. The standard input begins with the command, up to the line END. After it, the
 # line `stop` ends the command gently, and the end of the input ends it at once.
 
-start "$1"
-make=
-strip "$2"
-follow "$relative"
-[ -e "./$name" ] || fail missing
-enter "$name"
+# Enters the folder, and reads the command. Its variables are local, so that the command has those
+# of the container with the same names.
+prepare() {
+    # shellcheck disable=SC3043 # the shells of images have it
+    local LC_ALL CDPATH base line links make name part relative rest root target 2>/dev/null
+    neutralize
+    start "$1"
+    make=
+    strip "$2"
+    follow "$relative"
+    [ -e "./$name" ] || fail missing
+    enter "$name"
 
-command -v setsid >/dev/null || fail no-setsid
-shell=$(command -v bash) || shell=sh
-[ "$5" != bash ] || [ "$shell" != sh ] || fail no-bash
-work=
-while :; do
-    IFS= read -r line || exit 1
-    [ "$line" != "$4" ] || break
-    work="$work$line
+    command -v setsid >/dev/null || fail no-setsid
+    agentcore_shell=$(command -v bash) || agentcore_shell=sh
+    [ "$5" != bash ] || [ "$agentcore_shell" != sh ] || fail no-bash
+    agentcore_work=
+    while :; do
+        IFS= read -r line || exit 1
+        [ "$line" != "$4" ] || break
+        agentcore_work="$agentcore_work$line
 "
-done
+    done
+}
+
+prepare "$@"
 reply ok
 
 exec 3<&0 4>&1 </dev/null
@@ -27,8 +36,8 @@ exec 3<&0 4>&1 </dev/null
 # returns its exit code.
 {
     # shellcheck disable=SC2016 # for the other shell
-    setsid "$shell" -c 'echo "leader $$" >&5; exec 5>&-; eval "$1"' "$shell" "$work" \
-        3<&- 5>&1 1>&4 4>&-
+    setsid "$agentcore_shell" -c 'echo "leader $$" >&5; exec 5>&-; eval "$1"' \
+        "$agentcore_shell" "$agentcore_work" 3<&- 5>&1 1>&4 4>&-
     echo "$?"
 } | {
     read -r tag leader

@@ -35,7 +35,10 @@ receive() {
 # Prints the kind and name of each entry, then the sizes of the files among them, in that order.
 entries() {
     set -- * .[!.]* ..?*
-    [ "$#" -le 50000 ] || fail many
+    # `MAX_ENTRIES`, and two patterns without a match.
+    [ "$#" -le 200002 ] || fail many
+    # These may be the patterns, as in a folder that cannot be read.
+    [ "$#" -gt 3 ] || ls . >/dev/null || fail failed
     reply ok
     for entry; do
         if [ -L "./$entry" ]; then
@@ -54,6 +57,8 @@ entries() {
             printf './%s\0' "$entry"
         fi
     done | xargs -0 stat -c %s 2>/dev/null
+    # The status of `xargs` without files is an error. A missing size is detected by the caller.
+    :
 }
 
 # Prints `+` and the content of each named file, or nothing for one that cannot be read, up to `$1`
@@ -68,14 +73,16 @@ many() {
             size
             [ "$bytes" -le "$left" ] || return 0
             left=$((left - bytes))
-            printf '+'
-            cat "./$name"
+            # Nothing is printed for a file that cannot be opened. One that cannot be read to its end
+            # has no mark, and is read alone.
+            { printf '+' && { cat || return 0; }; } <"./$name"
         fi
         printf '\n%s\n' "$mark"
     done
 }
 
 files() {
+    neutralize
     start "$1"
     make=
     operation=$2
@@ -100,7 +107,8 @@ files() {
         size
         reply ok
         if [ "$4" -lt "$bytes" ]; then
-            tail -c "+$(($4 + 1))" "./$name" | head -c "$5"
+            # The status is that of `head`, or of opening the file.
+            { tail -c "+$(($4 + 1))" | head -c "$5"; } <"./$name"
         fi
         ;;
     stat)
@@ -143,9 +151,10 @@ files() {
     tree)
         enter "$name"
         reply ok
-        # A longer listing is not kept: see `MAX_TREE_LISTING`.
+        # A longer listing is not kept: see `MAX_TREE_LISTING`. A `!` means that a folder could not
+        # be read.
         {
-            find . -type d -print0
+            find . -type d -print0 || printf '!\0'
             printf '\0'
             find . -type f -print0
             printf '\0'

@@ -1,9 +1,12 @@
 # Paths beneath a root. The folder that was entered is the handle to its entries: every path used
 # from there on is `./name`.
 
-LC_ALL=C
-export LC_ALL
-unset CDPATH
+# Unsets what would change the texts of programs and the folders of `cd`.
+neutralize() {
+    LC_ALL=C
+    export LC_ALL
+    unset CDPATH
+}
 
 # Prints the outcome, before any other output.
 reply() {

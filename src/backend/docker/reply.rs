@@ -5,12 +5,28 @@ use std::io;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::super::failure;
+use super::super::folder_size::MAX_ENTRIES;
 use super::cli::{Called, refused};
 
 const MARK: &str = "agentcore:";
 
-/// Returns the data after the first line, if that reports success.
+/// Returns the data after the first line, if that reports success and the call did not fail later.
 pub(super) fn data<'a>(called: &'a Called, path: &str, root: &str) -> Result<&'a [u8]> {
+    let body = success(called, path, root)?;
+    if called.status.success() {
+        return Ok(body);
+    }
+    if called.stderr.is_empty() {
+        let reason = format!("did not arrive whole: {}", called.status);
+        let kind = io::ErrorKind::UnexpectedEof;
+        return Err(failure::path_error(kind, path, &reason));
+    }
+    Err(error("failed", path, root, &called.stderr))
+}
+
+/// Returns what follows the first line, if that reports success. Of an operation that reports it at
+/// its end, the exit status does not matter.
+pub(super) fn success<'a>(called: &'a Called, path: &str, root: &str) -> Result<&'a [u8]> {
     let mut parts = called.stdout.splitn(2, |byte| *byte == b'\n');
     let first = parts.next().unwrap_or_default();
     let body = parts.next().unwrap_or_default();
@@ -48,10 +64,13 @@ fn error(word: &str, path: &str, root: &str, stderr: &str) -> Error {
         ),
         "loop" => make_error(io::ErrorKind::Other, "has too many symbolic links"),
         "denied" => make_error(io::ErrorKind::PermissionDenied, "may not be written"),
-        "many" => make_error(
-            io::ErrorKind::FileTooLarge,
-            "has more than 50000 entries; name a folder in it, or list it with a command",
-        ),
+        "many" => {
+            let reason = format!(
+                "has more than {MAX_ENTRIES} entries; name a folder in it, or list it with a \
+                 command"
+            );
+            make_error(io::ErrorKind::FileTooLarge, &reason)
+        }
         "cut" => make_error(
             io::ErrorKind::UnexpectedEof,
             "was not written: its content did not arrive whole",

@@ -159,7 +159,7 @@ impl Backend for Snapshot {
 
 /// Parses the listing of a tree: folders as `./a/b`, each with a NUL at its end, a NUL, files in
 /// the same way, a NUL. `None` when it is incomplete or too large: its folders are then listed one
-/// by one.
+/// by one. So are folders without entries if a `!` is among the folders: they may be unreadable.
 fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
     let offset = memchr::memmem::find(data, b"\0\0")? + 1;
     let dirs = &data[..offset];
@@ -168,9 +168,11 @@ fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
     let mut folders: BTreeMap<String, Vec<DirEntry>> = BTreeMap::new();
     let mut path_count = 0;
     let mut path_bytes = 0;
+    let mut is_partial = false;
     for (paths, kind) in [(dirs, EntryKind::Dir), (files, EntryKind::File)] {
         for path in paths.split(|byte| *byte == 0) {
             let Some(path) = path.strip_prefix(b"./") else {
+                is_partial |= path == b"!";
                 continue;
             };
 
@@ -202,6 +204,9 @@ fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
     }
 
     folders.entry(String::new()).or_default();
+    if is_partial {
+        folders.retain(|_, entries| !entries.is_empty());
+    }
     folders.values_mut().for_each(|entries| entries.sort());
     Some(folders)
 }
@@ -217,6 +222,14 @@ mod tests {
         let top = [entry("a", EntryKind::File), entry("b", EntryKind::Dir)];
         assert_eq!(tree[""], top);
         assert_eq!(tree["b"], [entry("c", EntryKind::File)]);
+    }
+
+    #[test]
+    fn folder_without_entries_is_not_kept_if_a_folder_could_not_be_read() {
+        let tree = folders(b".\0./b!\0./c\0!\0\0./c/d\0\0").unwrap();
+        assert_eq!(tree.keys().collect::<Vec<_>>(), ["", "c"]);
+        let tree = folders(b".\0./b!\0\0\0").unwrap();
+        assert_eq!(tree.keys().collect::<Vec<_>>(), ["", "b!"]);
     }
 
     #[test]

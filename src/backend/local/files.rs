@@ -52,17 +52,27 @@ impl Root {
     /// Reads at most `len` bytes from `offset` on.
     pub(super) fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
         let (mut file, stat) = self.open_file(path)?;
-        let remaining = size_of(&stat).saturating_sub(offset);
-        if remaining == 0 {
+        let size = size_of(&stat);
+        // The files of `/proc` have content, and the size 0.
+        if size > 0 && offset >= size {
             return Ok(Bytes::new());
         }
 
-        let buffer = large::try_buffer(remaining.min(len as u64));
-        let mut content = buffer.map_err(|error| self.error(path, error))?;
-        let result = file
-            .seek(SeekFrom::Start(offset))
-            .and_then(|_| file.take(len as u64).read_to_end(&mut content));
-        result.map_err(|error| self.error(path, error))?;
+        let make_error = |error: std::io::Error| self.error(path, error);
+        if let Err(error) = file.seek(SeekFrom::Start(offset)) {
+            // No file of that file system is so large.
+            let is_past_end = error.kind() == std::io::ErrorKind::InvalidInput;
+            return if is_past_end {
+                Ok(Bytes::new())
+            } else {
+                Err(make_error(error))
+            };
+        }
+
+        let buffer = large::try_buffer(size.saturating_sub(offset).min(len as u64));
+        let mut content = buffer.map_err(make_error)?;
+        let result = file.take(len as u64).read_to_end(&mut content);
+        result.map_err(make_error)?;
         Ok(content.into())
     }
 

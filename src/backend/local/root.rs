@@ -71,6 +71,15 @@ impl Root {
         &self.displayed_path
     }
 
+    /// Returns the names by which absolute paths may begin, the displayed one first.
+    #[cfg(feature = "search")]
+    pub(super) fn name_texts(&self) -> Vec<&str> {
+        let names = self.names.iter().filter_map(|name| name.to_str());
+        std::iter::once(self.displayed_path())
+            .chain(names)
+            .collect()
+    }
+
     /// Returns the path of the root without symbolic links, as it was when it was opened.
     pub(super) fn real(&self) -> &Path {
         &self.names[1]

@@ -32,7 +32,7 @@ pub(super) async fn grep(root: Arc<Root>, query: GrepQuery) -> Result<GrepMatche
 }
 
 fn glob_now(root: &Root, query: &GlobQuery, cancellation: &Cancellation) -> Result<GlobMatches> {
-    let mut search = Search::glob(query, root.displayed_path(), cancellation)?;
+    let mut search = Search::glob(query, &root.name_texts(), cancellation)?;
     let base = search.base().to_owned();
     match root.list_kinds(&base, search.cancellation()) {
         Ok(entries) => enter(root, &mut search, base, entries),
@@ -46,7 +46,7 @@ fn glob_now(root: &Root, query: &GlobQuery, cancellation: &Cancellation) -> Resu
 }
 
 fn grep_now(root: &Root, query: &GrepQuery, cancellation: &Cancellation) -> Result<GrepMatches> {
-    let mut search = Search::grep(query, root.displayed_path(), cancellation)?;
+    let mut search = Search::grep(query, &root.name_texts(), cancellation)?;
     let base = search.base().to_owned();
     if root.stat(&base)?.kind == EntryKind::Dir {
         let entries = root.list_kinds(&base, search.cancellation())?;

@@ -4,15 +4,21 @@ use crate::error::Result;
 
 use super::super::failure::outside;
 
-/// Returns the path without the root in front; an absolute one elsewhere is outside.
-pub(super) fn relative<'a>(path: &'a str, root: &str) -> Result<&'a str> {
+/// Returns the path without the root in front; an absolute one elsewhere is outside. `roots` are
+/// the names of the root, of which errors show the first.
+pub(super) fn relative<'a>(path: &'a str, roots: &[&str]) -> Result<&'a str> {
     if !path.starts_with('/') {
         return Ok(path);
     }
-    match path.strip_prefix(root.trim_end_matches('/')) {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(rest.trim_start_matches('/')),
-        _ => Err(outside(path, root)),
+    for root in roots {
+        match path.strip_prefix(root.trim_end_matches('/')) {
+            Some("") => return Ok(""),
+            Some(suffix) if suffix.starts_with('/') => return Ok(suffix.trim_start_matches('/')),
+            _ => {}
+        }
     }
+    let displayed_root = roots.first().copied().unwrap_or_default();
+    Err(outside(path, displayed_root))
 }
 
 /// Returns the folder whose path has these parts, without the parts `.` and empty parts.

@@ -42,13 +42,14 @@ pub(in super::super) enum Haystack<'a> {
 }
 
 impl Search<Globber> {
-    /// Creates a search that ends, truncated, when `cancellation` is cancelled.
+    /// Creates a search that ends, truncated, when `cancellation` is cancelled. `roots` are the
+    /// names of the root, the displayed one first.
     pub(in super::super) fn glob(
         query: &GlobQuery,
-        root: &str,
+        roots: &[&str],
         cancellation: &Cancellation,
     ) -> Result<Self> {
-        let kind = Globber::new(query, root)?;
+        let kind = Globber::new(query, roots)?;
         let walk = Walk::new(kind.filter(), cancellation.clone());
         Ok(Self { walk, kind })
     }
@@ -83,13 +84,14 @@ impl Search<Globber> {
 }
 
 impl Search<Grepper> {
-    /// Creates a search that ends, truncated, when `cancellation` is cancelled.
+    /// Creates a search that ends, truncated, when `cancellation` is cancelled. `roots` are the
+    /// names of the root, the displayed one first.
     pub(in super::super) fn grep(
         query: &GrepQuery,
-        root: &str,
+        roots: &[&str],
         cancellation: &Cancellation,
     ) -> Result<Self> {
-        let kind = Grepper::new(query, root, cancellation.clone())?;
+        let kind = Grepper::new(query, roots, cancellation.clone())?;
         let walk = Walk::new(kind.filter()?, cancellation.clone());
         Ok(Self { walk, kind })
     }
@@ -160,7 +162,7 @@ pub(in super::super) async fn glob_through<B: Backend + ?Sized>(
 ) -> Result<GlobMatches> {
     let cancellation = Cancellation::default();
     let _cancel_on_drop = cancellation.guard();
-    let mut search = Search::glob(&query, backend.root(), &cancellation)?;
+    let mut search = Search::glob(&query, &[backend.root()], &cancellation)?;
     let base = search.base().to_owned();
     match backend.list(&base).await {
         Ok(entries) => search = enter(backend, search, base, entries).await?,
@@ -192,7 +194,7 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
     let _cancel_on_drop = cancellation.guard();
     let root = backend.root().to_owned();
     let token = cancellation.clone();
-    let search = move || Search::grep(&query, &root, &token);
+    let search = move || Search::grep(&query, &[root.as_str()], &token);
     let mut search = blocking_until(&cancellation, search).await?;
     let base = search.base().to_owned();
     if backend.stat(&base).await?.kind == EntryKind::Dir {

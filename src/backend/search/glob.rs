@@ -29,10 +29,10 @@ pub(in super::super) struct Globber {
 }
 
 impl Globber {
-    pub(super) fn new(query: &GlobQuery, root: &str) -> Result<Self> {
+    pub(super) fn new(query: &GlobQuery, roots: &[&str]) -> Result<Self> {
         pattern::check(&query.pattern).map_err(|error| invalid(error.to_string()))?;
         let is_absolute = query.pattern.starts_with('/');
-        let pattern = relative(&query.pattern, root)?;
+        let pattern = relative(&query.pattern, roots)?;
         let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
         let Some(last) = parts.len().checked_sub(1) else {
             return Err(invalid("the pattern is empty"));
@@ -43,7 +43,7 @@ impl Globber {
             .take_while(|part| !part.contains(['*', '?', '[', '{', '\\']))
             .count();
         let folder_path = match &query.path {
-            Some(path) if !is_absolute => relative(path, root)?,
+            Some(path) if !is_absolute => relative(path, roots)?,
             _ => "",
         };
 

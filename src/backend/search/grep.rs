@@ -51,10 +51,14 @@ pub(in super::super) struct Grepper {
 }
 
 impl Grepper {
-    pub(super) fn new(query: &GrepQuery, root: &str, cancellation: Cancellation) -> Result<Self> {
+    pub(super) fn new(
+        query: &GrepQuery,
+        roots: &[&str],
+        cancellation: Cancellation,
+    ) -> Result<Self> {
         let heap_limit = cost::searched_at_once(&query.pattern)?;
         let path = query.path.as_deref().unwrap_or("");
-        let base = folder(relative(path, root)?.split('/'));
+        let base = folder(relative(path, roots)?.split('/'));
         let mut builder = RegexMatcherBuilder::new();
         builder
             .multi_line(true)

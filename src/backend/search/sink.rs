@@ -1,5 +1,6 @@
 //! A sink for the searcher's lines.
 
+use std::collections::VecDeque;
 use std::io;
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
@@ -20,6 +21,8 @@ pub(super) struct Lines<'a> {
     file: &'a mut GrepFile,
     mode: GrepMode,
     room: usize,
+    /// The lines before the first match, which give way to it: they are reported with it.
+    first_context: VecDeque<GrepLine>,
     /// The bytes of text that may still be added.
     text_room: usize,
     /// True if a line was omitted because the limit was reached.
@@ -39,6 +42,7 @@ impl<'a> Lines<'a> {
             file,
             mode,
             room,
+            first_context: VecDeque::new(),
             text_room,
             overflowed: false,
             binary: false,
@@ -50,20 +54,35 @@ impl<'a> Lines<'a> {
         self.text_room
     }
 
+    fn has_room(&self, size: usize) -> bool {
+        let count = self.file.lines.len() + self.first_context.len();
+        count < self.room && size <= self.text_room
+    }
+
     fn push(&mut self, number: u64, line: &[u8], is_match: bool) -> bool {
         let text = line_text(line);
-        let room = self.text_room.checked_sub(text.len() + LINE_OVERHEAD);
-        let Some(text_room) = room.filter(|_| self.file.lines.len() < self.room) else {
+        let size = text.len() + LINE_OVERHEAD;
+        while !self.has_room(size) {
             self.overflowed = true;
-            return false;
-        };
+            let Some(oldest) = self.first_context.pop_front() else {
+                // The first match follows and may be shorter.
+                return !is_match && self.file.count == 0;
+            };
+            self.text_room += oldest.text.len() + LINE_OVERHEAD;
+        }
 
-        self.text_room = text_room;
-        self.file.lines.push(GrepLine {
+        self.text_room -= size;
+        let line = GrepLine {
             number,
             text,
             is_match,
-        });
+        };
+        if !is_match && self.file.count == 0 {
+            self.first_context.push_back(line);
+        } else {
+            self.file.lines.extend(self.first_context.drain(..));
+            self.file.lines.push(line);
+        }
 
         true
     }

@@ -161,6 +161,23 @@ async fn command_text_and_variables_are_passed_unchanged() {
 }
 
 #[tokio::test]
+async fn command_has_the_environment_of_the_container() {
+    // Variables of these names are used before the command begins.
+    let variables = "CDPATH=/x\nLC_ALL=C.UTF-8\nbase=1\nline=2\nlinks=3\nmake=4\nname=5\npart=6\n\
+        relative=7\nrest=8\nroot=9\nshell=10\ntarget=11\nwork=12\n";
+    let engine = Engine::new();
+    std::fs::write(engine.base.join("env"), variables).unwrap();
+    let backend = engine.start().await;
+    backend.write("a/x", b"").await.unwrap();
+    std::os::unix::fs::symlink("a", engine.workdir().join("link")).unwrap();
+    let command = Command::new("env | grep -E '^(CDPATH|LC_ALL|[a-z]+)=' | sort").with_cwd("link");
+    assert_eq!(text(&backend, command).await, variables);
+    let unset = Command::new("echo ${relative-unset}");
+    engine.clear("env");
+    assert_eq!(text(&backend, unset).await, "unset\n");
+}
+
+#[tokio::test]
 async fn command_runs_in_its_working_directory() {
     let engine = Engine::new();
     let backend = engine.start().await;

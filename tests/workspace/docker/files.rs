@@ -225,6 +225,16 @@ async fn clones_serialize_their_appends() {
     assert_eq!(&backend.read("x").await.unwrap()[..], b"11111111");
 }
 
+#[tokio::test]
+async fn folder_of_many_entries_is_listed() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    for number in 0..50_010 {
+        std::fs::File::create(engine.workdir().join(number.to_string())).unwrap();
+    }
+    assert_eq!(backend.list("").await.unwrap().len(), 50_010);
+}
+
 /// The engine is not asked for each file, however many there are.
 #[cfg(feature = "search")]
 #[tokio::test]
@@ -281,6 +291,63 @@ async fn search_in_a_large_tree_lists_its_folders_one_by_one() {
     let matches = backend.glob(GlobQuery::new("**/last.txt")).await.unwrap();
     assert_eq!(matches.files, [format!("{folder}last.txt")]);
     assert!(!matches.truncated);
+}
+
+/// Without capabilities, root is an ordinary user.
+#[tokio::test]
+async fn files_and_folders_that_may_not_be_read_are_errors() {
+    let engine = Engine::new();
+    engine.set("no-caps");
+    let backend = engine.start().await;
+    backend.write("file", b"secret").await.unwrap();
+    backend.write("folder/x", b"secret").await.unwrap();
+    let set_mode = |path: &str, mode| {
+        let path = engine.workdir().join(path);
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+
+    set_mode("file", 0);
+    set_mode("folder", 0o311);
+    let denied = (ErrorKind::Io, Some(std::io::ErrorKind::PermissionDenied));
+    assert_eq!(kind_of(backend.read("file")).await, denied);
+    assert_eq!(kind_of(backend.read_range("file", 0, 3)).await, denied);
+    assert_eq!(kind_of(backend.list("folder")).await, denied);
+
+    #[cfg(feature = "search")]
+    {
+        use agentcore::backend::{GlobQuery, GrepQuery};
+
+        let query = GlobQuery::new("*").within("folder");
+        assert_eq!(kind_of(backend.glob(query)).await, denied);
+        let matches = backend.grep(GrepQuery::new("secret")).await.unwrap();
+        assert_eq!(matches.files.len(), 0);
+        assert_eq!((matches.skipped, matches.truncated), (1, true));
+    }
+    set_mode("folder", 0o755);
+}
+
+#[tokio::test]
+async fn part_of_an_answer_is_an_error() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    backend.write("x", &[b'x'; 1_000]).await.unwrap();
+    engine.set("break-off");
+    let broken = (ErrorKind::Io, Some(std::io::ErrorKind::UnexpectedEof));
+    assert_eq!(kind_of(backend.read("x")).await, broken);
+    assert_eq!(kind_of(backend.read_range("x", 0, 100)).await, broken);
+    assert_eq!(kind_of(backend.list("")).await, broken);
+}
+
+#[tokio::test]
+async fn read_limit_may_be_larger_than_the_numbers_of_a_shell() {
+    let engine = Engine::new();
+    for max in [i64::MAX as u64, u64::MAX] {
+        let backend = engine.builder().max_read(max).start().await.unwrap();
+        backend.write("x", b"inside").await.unwrap();
+        assert_eq!(backend.read("x").await.unwrap(), "inside", "{max}");
+        let range = backend.read_range("x", 2, usize::MAX).await.unwrap();
+        assert_eq!(range, "side", "{max}");
+    }
 }
 
 #[tokio::test]
