@@ -58,12 +58,12 @@ pub(super) enum KeyFormOrigin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutputLimit {
     /// The limit of the server.
-    OfServer,
+    Server,
     /// The limit that the built-in table has for the model of the request. `has_own` is true if it
     /// has one for the connection's model.
-    OfTable { has_own: bool },
+    Table { has_own: bool },
     /// The limit of the profile, which the caller has set.
-    OfCaller,
+    Caller,
 }
 
 /// The connection to the server of a model, with the model's name and profile.
@@ -93,7 +93,7 @@ impl Connection {
             kept_body: KeptBody::default(),
             key_form: KeyForm::Bearer,
             key_form_origin: KeyFormOrigin::Address,
-            output_limit: OutputLimit::OfServer,
+            output_limit: OutputLimit::Server,
         }
     }
 
@@ -106,16 +106,16 @@ impl Connection {
     /// Sends the limits of the built-in table to OpenAI's own server, unless the caller has set a
     /// limit. The limit assumed for other models would cut off the answer of a model that reasons.
     pub(super) fn with_limit_of_table(mut self) -> Self {
-        if self.is_openai() && self.output_limit == OutputLimit::OfServer {
+        if self.is_openai() && self.output_limit == OutputLimit::Server {
             let has_own = known_output_limit(&self.model).is_some();
-            self.output_limit = OutputLimit::OfTable { has_own };
+            self.output_limit = OutputLimit::Table { has_own };
         }
         self
     }
 
     /// Sends the output limit of the profile, which the caller has set.
     pub(super) fn with_limit_of_caller(mut self) -> Self {
-        self.output_limit = OutputLimit::OfCaller;
+        self.output_limit = OutputLimit::Caller;
         self
     }
 
@@ -220,10 +220,10 @@ impl Connection {
     fn default_output_limit(&self, name: Option<&str>) -> Option<u32> {
         let own = self.profile.max_output_tokens;
         match (self.output_limit, name.filter(|name| *name != &*self.model)) {
-            (OutputLimit::OfServer, _) => None,
-            (OutputLimit::OfTable { .. }, Some(name)) => known_output_limit(name),
-            (OutputLimit::OfTable { has_own }, None) => has_own.then_some(own),
-            (OutputLimit::OfCaller, _) => Some(own),
+            (OutputLimit::Server, _) => None,
+            (OutputLimit::Table { .. }, Some(name)) => known_output_limit(name),
+            (OutputLimit::Table { has_own }, None) => has_own.then_some(own),
+            (OutputLimit::Caller, _) => Some(own),
         }
     }
 }
