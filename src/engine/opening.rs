@@ -139,15 +139,13 @@ async fn lease_and_load(
         return Err(Error::session_busy(id));
     }
 
-    // Before the lease, which another user would learn of, or wait for.
     let owner = request.options.owner.as_ref();
     let session = OwnedSession {
         store: &*store,
         id,
         owner,
     };
-    session.check_user().await?;
-    let lease = store.lease(id).await?;
+    let lease = session.lease().await?;
     let registration = config.live.register(cx.shared(), false);
     let stored_session = match store.load(id).await? {
         None if request.options.must_exist || request.decisions.is_some() => {

@@ -7,6 +7,7 @@ use crate::error::{ErrorKind, Result};
 use super::agent_state::{AgentState, belongs_to_other_user};
 use super::descendants::descendants;
 use super::errors::not_found;
+use super::lease::Lease;
 use super::record::Record;
 use super::session_store::SessionStore;
 
@@ -45,24 +46,24 @@ impl OwnedSession<'_> {
         Ok(())
     }
 
-    /// Checks that the session is missing, or not one of another user.
-    pub(crate) async fn check_user(&self) -> Result<()> {
-        if self.owner.is_none() {
-            return Ok(());
+    /// Leases the session. The lease itself does not check the owner, but another user does not
+    /// learn that the session is in use.
+    pub(crate) async fn lease(&self) -> Result<Lease> {
+        let outcome = self.store.lease(self.id).await;
+        if self.owner.is_some()
+            && let Err(error) = &outcome
+            && error.kind() == ErrorKind::SessionBusy
+            && let Some(session) = self.store.load(self.id).await?
+            && belongs_to_other_user(&session.state, self.owner)
+        {
+            return Err(not_found(self.id));
         }
-        match self.store.load(self.id).await? {
-            Some(session) if belongs_to_other_user(&session.state, self.owner) => {
-                Err(not_found(self.id))
-            }
-            _ => Ok(()),
-        }
+        outcome
     }
 
     /// Sets the title; an empty one removes it.
     pub(crate) async fn set_title(&self, title: Arc<str>) -> Result<()> {
-        // Before the lease, which another user would learn of, or wait for.
-        self.check_owner().await?;
-        let lease = self.store.lease(self.id).await?;
+        let lease = self.lease().await?;
         let mut state = self.state().await?.ok_or_else(|| not_found(self.id))?;
         state.title = Some(title).filter(|title| !title.trim().is_empty());
         self.store.append(&lease, vec![Record::about(&state)]).await

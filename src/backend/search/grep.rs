@@ -134,7 +134,8 @@ impl Grepper {
             ..GrepFile::default()
         };
 
-        let mut lines = Lines::new(&mut file, self.mode, self.room, self.text_room);
+        let gives_way = self.matches.files.is_empty();
+        let mut lines = Lines::new(&mut file, self.mode, self.room, self.text_room, gives_way);
         let outcome = match content {
             Haystack::File(content) => self.search(content, &mut lines),
             Haystack::Bytes(content) => self.search(content, &mut lines),

@@ -21,7 +21,10 @@ pub(super) struct Lines<'a> {
     file: &'a mut GrepFile,
     mode: GrepMode,
     room: usize,
-    /// The lines before the first match, which give way to it: they are reported with it.
+    /// True if no file has lines yet: the lines before the first match give way to it, so that a
+    /// search with matches reports one.
+    gives_way: bool,
+    /// The lines that give way. They are reported with the match.
     first_context: VecDeque<GrepLine>,
     /// The bytes of text that may still be added.
     text_room: usize,
@@ -37,11 +40,13 @@ impl<'a> Lines<'a> {
         mode: GrepMode,
         room: usize,
         text_room: usize,
+        gives_way: bool,
     ) -> Self {
         Self {
             file,
             mode,
             room,
+            gives_way,
             first_context: VecDeque::new(),
             text_room,
             overflowed: false,
@@ -60,13 +65,14 @@ impl<'a> Lines<'a> {
     }
 
     fn push(&mut self, number: u64, line: &[u8], is_match: bool) -> bool {
+        let gives_way = self.gives_way && !is_match && self.file.count == 0;
         let text = line_text(line);
         let size = text.len() + LINE_OVERHEAD;
         while !self.has_room(size) {
             self.overflowed = true;
             let Some(oldest) = self.first_context.pop_front() else {
                 // The first match follows and may be shorter.
-                return !is_match && self.file.count == 0;
+                return gives_way;
             };
             self.text_room += oldest.text.len() + LINE_OVERHEAD;
         }
@@ -77,7 +83,7 @@ impl<'a> Lines<'a> {
             text,
             is_match,
         };
-        if !is_match && self.file.count == 0 {
+        if gives_way {
             self.first_context.push_back(line);
         } else {
             self.file.lines.extend(self.first_context.drain(..));

@@ -142,18 +142,19 @@ impl ActiveRuns {
         let mut runs = lock(&self.0);
         runs.retain(|_, run| !run.cancellation.is_cancelled());
         let is_active = |run: &Arc<ActiveRun>| runs.values().any(|active| Arc::ptr_eq(active, run));
+        // A tool may await an independent run, whose hooks are within the scope of the tool's call.
+        let hook_run = current_run();
+        let nested_runs = successors(hook_run.as_ref(), |cx| cx.parent_run());
+        if let Some(run) = nested_runs.filter_map(|cx| runs.get(cx.run_id())).last() {
+            return vec![run.clone()];
+        }
+
         let mut next = SCOPE.try_with(Arc::clone).ok();
         while let Some(scope) = next {
             if is_active(&scope.run) {
                 return vec![scope.run.clone()];
             }
             next = scope.outer.clone();
-        }
-
-        let hook_run = current_run();
-        let nested_runs = successors(hook_run.as_ref(), |cx| cx.parent_run());
-        if let Some(run) = nested_runs.filter_map(|cx| runs.get(cx.run_id())).last() {
-            return vec![run.clone()];
         }
         runs.values().cloned().collect()
     }

@@ -272,8 +272,9 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Stops at the first error of `each` and returns it. A log that is read piece by piece returns
-    /// [`ErrorKind::Conflict`] if it was removed or shortened meanwhile.
+    /// Stops at the first error of `each` and returns it. A log that is read piece by piece and
+    /// cannot be read to its end, because it was removed or shortened meanwhile, returns
+    /// [`ErrorKind::Conflict`].
     fn read(&self, id: &str, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         match self.tail(id, u64::MAX)? {
             Some(tail) => each(&tail.bytes).map(|()| true),

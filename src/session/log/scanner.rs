@@ -41,6 +41,8 @@ pub(super) struct Scanner<'a> {
     open_bytes: usize,
     /// The number of the entry before which others are missing.
     hole: Option<usize>,
+    /// The number of damaged parts before the newest report, which the end of its write settles.
+    reported_count: usize,
     /// The number of the last record that was read, of unfinished writes too.
     seq: u64,
     /// The time of that record.
@@ -83,6 +85,7 @@ impl<'a> Scanner<'a> {
             open: Vec::new(),
             open_bytes: 0,
             hole: None,
+            reported_count: 0,
             seq,
             at,
             is_gap_explained: false,
@@ -279,6 +282,10 @@ impl<'a> Scanner<'a> {
             Err(_) => return self.add_damage(at, next - at),
         };
 
+        if let Some(LogEntry::Checked { is_reported: true }) = &entry {
+            self.reported_count = self.scan.damage.len();
+        }
+
         let is_gap = seq > self.seq + 1;
 
         // The numbers of records that were lost at the end are used again.
@@ -317,10 +324,9 @@ impl<'a> Scanner<'a> {
         let fold = &mut self.scan.fold;
         fold.at = self.at;
         fold.seq = self.seq;
-        let is_report = |entry: &LogEntry| matches!(entry, LogEntry::Checked { is_reported: true });
-        if self.open.iter().any(is_report) {
-            self.scan.damage.clear();
-        }
+        self.scan
+            .damage
+            .drain(..std::mem::take(&mut self.reported_count));
 
         let mut number = 0_usize;
         let mut check = || {

@@ -139,6 +139,11 @@ impl Database {
 impl Log for Database {
     type Writer = Writer;
 
+    // A conflict of a write concerns the whole database: it was replaced while it was open.
+    fn concerns_one_log(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::Corrupt
+    }
+
     fn ids(&self) -> Result<Vec<Arc<str>>> {
         collect_ids(self)
     }

@@ -21,6 +21,7 @@ for_each_place!(
     unreadable_session_is_reported_as_damaged,
     run_on_a_damaged_session_warns_once_and_continues,
     damage_is_reported_by_the_run_after_a_change_of_the_title,
+    damage_of_the_first_write_after_a_report_is_reported,
     truncated_messages_stay_removed_after_a_lost_message,
     lost_truncation_record_is_inferred,
     compaction_that_covers_a_lost_message_is_dropped,
@@ -375,6 +376,19 @@ async fn save_first<P: Place>(held: &Held<P>, count: usize) {
     state.messages = kept.collect();
     held.store.save(&lease, &state).await.unwrap();
     let_go(lease);
+}
+
+async fn damage_of_the_first_write_after_a_report_is_reported<P: Place>() {
+    let (mut held, mut bytes, ends) = three_writes::<P>().await;
+    bytes[ends[0] + 40] ^= 1;
+    held.store.put("a", &bytes);
+    for text in ["five", "six"] {
+        held.say("a", &[text]).await;
+    }
+    let damaged = spoiled(&held.store, &["five"]);
+    let (damage, texts) = healed(&mut held, &damaged).await;
+    assert_eq!(texts, ["one", "three", "four", "six"]);
+    assert_eq!(damage.len(), 1, "{damage:?}");
 }
 
 async fn truncated_messages_stay_removed_after_a_lost_message<P: Place>() {

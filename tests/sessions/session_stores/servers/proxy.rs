@@ -241,8 +241,10 @@ async fn repeated_requests_set_damage_aside_once<K: Kind>() {
         assert!(proxy.was_lost());
         let found = store.load(id).await.unwrap().unwrap();
         assert_eq!((found.state.messages.len(), found.damage.len()), (3, 2));
+        store.append(&lease, vec![said("six")]).await.unwrap();
         drop(lease);
-        assert_eq!(texts(&space.store(), id).await, ["one", "three", "five"]);
+        let expected = ["one", "three", "five", "six"];
+        assert_eq!(texts(&space.store(), id).await, expected);
         let aside = K::aside(&space.url, &space.prefix, id);
         let lines = damaged.split_inclusive('\n');
         let lines: Vec<_> = lines.filter(|line| line.contains('*')).collect();
