@@ -32,6 +32,24 @@ pub(super) enum LaunchInput {
     Decisions(Vec<Decision>),
 }
 
+impl LaunchInput {
+    /// Removes the messages from the state that the run removes first. Returns `true` if the rest
+    /// has the input already.
+    fn adapt(&self, state: &mut AgentState) -> bool {
+        match self {
+            Self::Input(_, Some(id)) => state.inputs.contains(id),
+            Self::Regenerate(_, position) => {
+                let len = state.messages.len().min(*position);
+                state.messages = state.messages.as_slice()[..len].iter().cloned().collect();
+                state.infos.keep(len);
+                state.inputs.reopen_from(len);
+                false
+            }
+            Self::Input(_, None) | Self::Decisions(_) => false,
+        }
+    }
+}
+
 /// A thread in which a run is to start.
 pub(super) struct OpenedThread {
     agent_id: Arc<str>,
@@ -298,14 +316,16 @@ pub(super) fn launch(
         session = session.trace_recorder(recorder.clone());
     }
 
+    // A new thread has no messages; without a state, readers would treat them as unknown.
+    let mut state = opened
+        .state
+        .unwrap_or_else(|| AgentState::new(session.id().clone()));
+    let has_input = launch_input.adapt(&mut state);
     let (run, input) = new_run(session.clone(), launch_input);
     let run_id = run.handle().run_id().clone();
     let leaves_calls_pending = options.leaves_calls_pending;
-    // A new thread has no messages; without a state, readers would treat them as unknown.
-    let state = opened
-        .state
-        .unwrap_or_else(|| AgentState::new(session.id().clone()));
-    let encoder_options = encoder_options(&run_id, state, &input, options);
+    let new_input = if has_input { Messages::new() } else { input };
+    let encoder_options = encoder_options(&run_id, state, &new_input, options);
     let key = RunKey {
         user: caller.id().clone(),
         store: opened.store,
@@ -383,6 +403,28 @@ mod tests {
     use std::future::pending;
 
     use super::*;
+    use crate::message::Message;
+
+    #[test]
+    fn state_before_a_run_has_neither_its_input_nor_what_it_removes() {
+        let mut state = AgentState::new("s");
+        state.messages = Messages::from("One")
+            .ai("First.")
+            .with(Message::human("Two"))
+            .ai("Second.");
+        state.inputs.begin("one".into(), 0..1);
+        state.inputs.begin("two".into(), 2..3);
+        let input = |id: &str| LaunchInput::Input(Messages::from("Two"), Some(id.into()));
+        assert!(input("two").adapt(&mut state));
+        assert!(!input("three").adapt(&mut state));
+        assert_eq!(state.messages.len(), 4);
+
+        let regenerated = LaunchInput::Regenerate(Messages::from("Two"), 2);
+        assert!(!regenerated.adapt(&mut state));
+        assert_eq!(state.messages.len(), 2);
+        let starts: Vec<_> = state.inputs.starts().collect();
+        assert_eq!(starts, [(&"one".into(), 0)]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn load_that_hangs_is_an_error() {

@@ -82,6 +82,20 @@ async fn ag_ui_interrupt_is_resumed_and_a_foreign_entry_is_an_error_of_the_run()
 }
 
 #[tokio::test]
+async fn ag_ui_message_that_is_sent_again_is_in_the_snapshot_once() {
+    let server = TestServer::start(Server::new().agent("default", asking())).await;
+    let messages = json!([{"id": "m1", "role": "user", "content": "Go"}]);
+    for _ in 0..2 {
+        let events = run(&server, AG_UI, ag_ui(&messages)).await;
+        let mut snapshots = events.iter();
+        let snapshot = snapshots.rfind(|event| event["type"] == "MESSAGES_SNAPSHOT");
+        let shown = snapshot.unwrap()["messages"].as_array().unwrap().iter();
+        let count = shown.filter(|message| message["id"] == "m1").count();
+        assert_eq!(count, 1, "{events:?}");
+    }
+}
+
+#[tokio::test]
 async fn ag_ui_message_with_an_empty_list_of_answers_is_answered() {
     let server = TestServer::start(Server::new().agent("default", echo())).await;
     let message = |id: &str| json!({"id": id, "role": "user", "content": id});
