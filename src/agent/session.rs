@@ -95,9 +95,9 @@ impl Session {
     ///
     /// An input that is sent a second time is not processed again:
     ///
-    /// * If the model has responded to it, the run returns that response without a model call. If
-    ///   it failed and the model has responded to a later input, the run returns the later
-    ///   response.
+    /// * If the model has responded to it, the run returns that response without a model call, and
+    ///   emits it again with the same `uuid` and without usage. If it failed and the model has
+    ///   responded to a later input, the run returns the later response.
     /// * If there is no response since, the run continues from where the earlier one stopped. While
     ///   calls wait for approval, it ends with
     ///   [`AwaitingApproval`](crate::ExitReason::AwaitingApproval) again, and they stay pending.

@@ -422,8 +422,9 @@ mod tests {
         let regenerated = LaunchInput::Regenerate(Messages::from("Two"), 2);
         assert!(!regenerated.adapt(&mut state));
         assert_eq!(state.messages.len(), 2);
-        let starts: Vec<_> = state.inputs.starts().collect();
-        assert_eq!(starts, [(&"one".into(), 0)]);
+        let starts = state.inputs.starts();
+        let starts: Vec<_> = starts.map(|(id, start)| (&**id, start)).collect();
+        assert_eq!(starts, [("one", 0)]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -141,6 +141,33 @@ async fn ai_sdk_run_ends_with_done_and_is_approved() {
 }
 
 #[tokio::test]
+async fn message_that_is_sent_again_has_its_answer_in_the_stream() {
+    let model = ScriptedModel::new().say("Once.");
+    let server = TestServer::start(Server::new().agent("default", AgentBuilder::new(model))).await;
+    let user = json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Go"}]});
+    let ai_sdk = json!({"id": "th", "messages": [user], "trigger": "submit-message"});
+    let ag_ui = ag_ui(&json!([{"id": "m1", "role": "user", "content": "Go"}]));
+    let message = json!({"role": "user", "content": "Go"});
+    let own = json!({"thread_id": "th", "input_id": "m1", "messages": [message]});
+    let bodies = [
+        (AI_SDK, &ai_sdk),
+        (AI_SDK, &ai_sdk),
+        (AG_UI, &ag_ui),
+        ("/agents/default/stream?format=events", &own),
+        ("/agents/default/stream?format=sdk", &own),
+    ];
+    for (path, body) in bodies {
+        let events = run(&server, path, body.clone()).await;
+        let is_answer = |event: &&Value| {
+            let texts = [&event["delta"], &event["data"]["delta"]];
+            texts.into_iter().any(|text| *text == "Once.") || event["type"] == "assistant"
+        };
+        let count = events.iter().filter(is_answer).count();
+        assert_eq!(count, 1, "{path}: {events:?}");
+    }
+}
+
+#[tokio::test]
 async fn ai_sdk_message_is_answered_again() {
     let model = ScriptedModel::new().say("First.").say("Second.");
     let server = TestServer::start(Server::new().agent("default", AgentBuilder::new(model))).await;
