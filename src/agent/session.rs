@@ -172,6 +172,16 @@ impl Session {
         self
     }
 
+    /// Makes the next run continue from the first `messages` messages, as
+    /// [`rewind_to`](Self::rewind_to) does, with an input that gets the id `id` even if an earlier
+    /// input has it.
+    #[cfg(feature = "server")]
+    pub(crate) fn replace_input(mut self, id: Option<Arc<str>>, messages: usize) -> Self {
+        self.options.input_id = id;
+        self.options.is_input_replaced = true;
+        self.rewind_to(messages)
+    }
+
     /// Makes the next run fail with [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the
     /// session does not exist, instead of creating it. A session that a store in memory has
     /// dropped does not exist ([`ThreadStore`](crate::ThreadStore)).

@@ -26,8 +26,8 @@ use super::path::checked_thread_id;
 pub(super) enum LaunchInput {
     /// An input, with its id.
     Input(Messages, Option<Arc<str>>),
-    /// An input that replaces the messages from this position on.
-    Regenerate(Messages, usize),
+    /// An input, with its id, that replaces the messages from this position on.
+    Regenerate(Messages, Option<Arc<str>>, usize),
     /// Decisions about pending calls.
     Decisions(Vec<Decision>),
 }
@@ -38,7 +38,7 @@ impl LaunchInput {
     fn adapt(&self, state: &mut AgentState) -> bool {
         match self {
             Self::Input(_, Some(id)) => state.inputs.contains(id),
-            Self::Regenerate(_, position) => {
+            Self::Regenerate(.., position) => {
                 let len = state.messages.len().min(*position);
                 state.messages = state.messages.as_slice()[..len].iter().cloned().collect();
                 state.infos.keep(len);
@@ -358,9 +358,9 @@ fn new_run(session: Session, launch_input: LaunchInput) -> (Run, Messages) {
             let run = with_input_id(session, input_id).run(messages.clone());
             (run, messages)
         }
-        LaunchInput::Regenerate(messages, position) => {
-            let run = session.rewind_to(position).run(messages.clone());
-            (run, messages)
+        LaunchInput::Regenerate(messages, input_id, position) => {
+            let session = session.replace_input(input_id, position);
+            (session.run(messages.clone()), messages)
         }
         LaunchInput::Decisions(decisions) => {
             let run = session.must_exist().resume(decisions);
@@ -419,7 +419,7 @@ mod tests {
         assert!(!input("three").adapt(&mut state));
         assert_eq!(state.messages.len(), 4);
 
-        let regenerated = LaunchInput::Regenerate(Messages::from("Two"), 2);
+        let regenerated = LaunchInput::Regenerate(Messages::from("Two"), None, 2);
         assert!(!regenerated.adapt(&mut state));
         assert_eq!(state.messages.len(), 2);
         let starts = state.inputs.starts();

@@ -208,7 +208,7 @@ async fn ai_sdk_client_with_the_last_messages_alone_removes_no_earlier_ones() {
     assert!(text.contains("load the thread again"), "{text}");
     assert_eq!(messages().await, stored);
 
-    // By its id; the new input has none, and is known as the last one.
+    // By its id, which the new input has as well.
     for _ in 0..2 {
         let chunks = run(&server, AI_SDK, body("Two", "Two", "regenerate-message")).await;
         assert!(
@@ -219,6 +219,41 @@ async fn ai_sdk_client_with_the_last_messages_alone_removes_no_earlier_ones() {
         assert_eq!(list.as_array().unwrap().len(), 4);
         assert_eq!(list[0], stored[0]);
     }
+}
+
+#[tokio::test]
+async fn ai_sdk_message_that_is_edited_replaces_the_thread_from_there() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    let send = async |id: &str, text: &str, trigger: &str| {
+        let user = json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]});
+        let body = json!({"id": "th", "messages": [user], "trigger": trigger, "messageId": id});
+        let chunks = run(&server, AI_SDK, body).await;
+        let answer = format!("You said: {text}");
+        assert!(
+            chunks.iter().any(|chunk| chunk["delta"] == answer),
+            "{chunks:?}"
+        );
+        let thread = server.get("/agents/default/threads/th").send().await;
+        let messages = thread.ok(200)["messages"].clone();
+        let users = messages.as_array().unwrap().iter();
+        let users = users.filter(|message| message["role"] == "user");
+        let texts: Vec<_> = users.map(|message| message["content"].clone()).collect();
+        texts
+    };
+    send("m1", "One", "submit-message").await;
+    assert_eq!(send("m2", "Two", "submit-message").await, ["One", "Two"]);
+    for _ in 0..2 {
+        // The second time, the message is a repeated input.
+        assert_eq!(send("m1", "New", "submit-message").await, ["New"]);
+    }
+    // A regenerated message keeps its id.
+    for id in ["m3", "m4"] {
+        let texts = send(id, "Three", "submit-message").await;
+        assert_eq!(texts, ["New", "Three"]);
+        assert_eq!(send("m1", "New", "regenerate-message").await, ["New"]);
+    }
+    send("m5", "Five", "submit-message").await;
+    assert_eq!(send("m1", "Newer", "submit-message").await, ["Newer"]);
 }
 
 #[tokio::test]
