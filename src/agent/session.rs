@@ -95,9 +95,9 @@ impl Session {
     ///
     /// An input that is sent a second time is not processed again:
     ///
-    /// * If the model has responded to it, the run returns that response without a model call. If
-    ///   it failed and the model has responded to a later input, the run returns the later
-    ///   response.
+    /// * If the model has responded to it, the run returns that response without a model call, and
+    ///   emits it again with the same `uuid` and without usage. If it failed and the model has
+    ///   responded to a later input, the run returns the later response.
     /// * If there is no response since, the run continues from where the earlier one stopped. While
     ///   calls wait for approval, it ends with
     ///   [`AwaitingApproval`](crate::ExitReason::AwaitingApproval) again, and they stay pending.
@@ -170,6 +170,16 @@ impl Session {
     pub fn rewind_to(mut self, messages: usize) -> Self {
         self.options.rewind_to = Some(messages);
         self
+    }
+
+    /// Makes the next run continue from the first `messages` messages, as
+    /// [`rewind_to`](Self::rewind_to) does, with an input that gets the id `id` even if an earlier
+    /// input has it.
+    #[cfg(feature = "server")]
+    pub(crate) fn replace_input(mut self, id: Option<Arc<str>>, messages: usize) -> Self {
+        self.options.input_id = id;
+        self.options.is_input_replaced = true;
+        self.rewind_to(messages)
     }
 
     /// Makes the next run fail with [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the

@@ -54,7 +54,7 @@ pub struct AgentConfig {
     ///
     /// Tools that the program has registered in Rust, and tools of hooks, such as `read_file`, may
     /// be named too, but are not selected by the list: tools of the program reach every agent, and
-    /// `permissions` restrict them.
+    /// `permissions` restrict them. A tool of a hook that is off may be named, and is absent.
     pub tools: Vec<String>,
     /// The keys of tools of this crate.
     pub builtin_config: BuiltinConfig,

@@ -153,7 +153,9 @@ impl AgentConfig {
         let model = (parts.make_model)(&self.model);
         let model = model.map_err(|error| self.error_from("model", error))?;
         let hooks = self.configured_hooks(workspace, is_on)?;
-        self.check_names(parts, &hooks, registered)?;
+        // The list of tools does not change with the hooks that are switched off.
+        let all_hooks = self.configured_hooks(workspace, &|_| true)?;
+        self.check_names(parts, &all_hooks, registered)?;
 
         let mut builder = AgentBuilder::new(model)
             .name(self.name.as_deref().unwrap_or("agent"))

@@ -59,7 +59,7 @@ impl AgentConfig {
     }
 
     /// Checks that each tool that the configuration names is one of this crate, of the program, of
-    /// these hooks, or `registered`.
+    /// these hooks, which are on or off, or `registered`.
     pub(super) fn check_names(
         &self,
         parts: &Parts,

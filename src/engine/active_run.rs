@@ -49,6 +49,8 @@ pub(crate) struct RunOptions {
     pub(crate) owner: Option<Arc<str>>,
     /// The number of messages of the history that the run continues from.
     pub(crate) rewind_to: Option<usize>,
+    /// True if the input is processed even if its id was sent before.
+    pub(crate) is_input_replaced: bool,
     /// True if the agent's default store has the session only while calls of it are pending.
     pub(crate) is_temporary: bool,
     /// True if a missing session is an error.

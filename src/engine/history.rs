@@ -383,6 +383,25 @@ impl History {
         id
     }
 
+    /// Emits a response of an earlier run, which is in the history already, under its `uuid` there.
+    /// Its usage is that of the earlier run, and not emitted again.
+    pub(super) fn emit_earlier_response(
+        &self,
+        message: Arc<Message>,
+        info: Option<&Arc<MessageInfo>>,
+        response: &ModelResponse,
+    ) {
+        let mut envelope = self.cx.shared().envelope();
+        let info = match info {
+            Some(info) => MessageInfo::clone(info),
+            None => MessageInfo::of(response, envelope.uuid),
+        };
+        if !info.uuid.is_nil() {
+            envelope.uuid = info.uuid;
+        }
+        self.emit_response(envelope, message, info, response);
+    }
+
     /// Emits results of an earlier run's calls, which are in the history already.
     pub(super) fn emit_earlier_results(&mut self, results: Vec<ToolResult>) {
         if results.is_empty() {

@@ -32,7 +32,7 @@ pub(super) async fn open(
     check_request(&request)?;
     let (writer, stored) = lease_and_load(&cx, &request).await?;
     let input_id = InputId::of(&mut request, &stored);
-    let mut restored = restore_history(&cx, &request, stored, input_id.was_sent).await?;
+    let mut restored = restore_history(&cx, &request, stored, &input_id).await?;
     let has_new_origin = complete_state(&cx, &mut request, &mut restored.state);
     cx.set_state(restored.state);
     check_input(&request.input)?;
@@ -101,7 +101,7 @@ fn check_request(request: &RunRequest) -> Result<()> {
 /// The caller's id of the input, and whether it was used before.
 struct InputId {
     id: Option<Arc<str>>,
-    /// True if an input with this id was stored before.
+    /// True if an input with this id was stored before and is not replaced.
     was_sent: bool,
 }
 
@@ -110,8 +110,10 @@ impl InputId {
         // A resumption has decisions instead of an input.
         let is_input = request.decisions.is_none();
         let id = request.options.input_id.take().filter(|_| is_input);
-        let was_sent =
+        let is_replaced = request.options.is_input_replaced;
+        let is_known =
             |id: &Arc<str>| stored.input_ids.contains(id) || stored.state.inputs.contains(id);
+        let was_sent = |id: &Arc<str>| !is_replaced && is_known(id);
         Self {
             was_sent: id.as_ref().is_some_and(was_sent),
             id,
@@ -176,7 +178,7 @@ async fn restore_history(
     cx: &RunContext,
     request: &RunRequest,
     mut stored: StoredSession,
-    was_sent: bool,
+    input_id: &InputId,
 ) -> Result<Restored> {
     let id = cx.session_id();
     if let Some(decisions) = &request.decisions {
@@ -184,12 +186,17 @@ async fn restore_history(
     }
 
     // A repeated input does not cut the history again.
-    let cut_len = request.options.rewind_to.filter(|_| !was_sent);
+    let cut_len = request.options.rewind_to.filter(|_| !input_id.was_sent);
     if let Some(len) = cut_len {
         stored = cut_history(id, stored, len)?;
+        // The input is added again at its new place.
+        if let Some(input_id) = &input_id.id {
+            let inputs = &mut stored.state.inputs;
+            inputs.forget(std::slice::from_ref(input_id));
+        }
     }
 
-    let keeps_pending = request.decisions.is_some() || was_sent;
+    let keeps_pending = request.decisions.is_some() || input_id.was_sent;
     let max_bytes = request.config.limits.max_result_bytes;
     let mut restored = restore(stored, id, keeps_pending, max_bytes).await?;
     restored.must_save |= cut_len.is_some();

@@ -47,8 +47,8 @@ impl ActiveRun {
         Ok(())
     }
 
-    /// Handles an input that was sent before. Returns the exit reason if the run has nothing left
-    /// to do.
+    /// Handles an input that was sent before, and emits the response that it has already. Returns
+    /// the exit reason if the run has nothing left to do.
     pub(super) async fn handle_repeated_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
         let (messages, inputs, infos, has_pending) = self.cx.state(|state| {
             let has_pending = !state.pending.is_empty();
@@ -60,8 +60,13 @@ impl ActiveRun {
         match inputs.find(id, &messages) {
             Some(InputState::WithResponse(at, message)) => {
                 let mut response = ModelResponse::new(message.content.clone());
-                let reason = infos.get(at).and_then(|info| info.stop_reason.clone());
+                let info = infos.get(at);
+                let reason = info.and_then(|info| info.stop_reason.clone());
                 response.stop_reason = reason.or(response.stop_reason);
+                if let Some(message) = messages.as_slice().get(at) {
+                    let message = message.clone();
+                    self.history.emit_earlier_response(message, info, &response);
+                }
                 let exit = self.read_earlier_response(&response);
                 self.outcome.last_response = Some(Arc::new(response));
                 Ok(Some(exit))

@@ -67,8 +67,9 @@
 //! ```
 //!
 //! `invoke` takes the same body and replies when the run has ended. Only `messages` is required. An
-//! input that is sent again with the same `input_id` is processed once, and `"trace": false`
-//! records no trace. These are bodies of `steer`, `mode`, `model`, `fork` and `title`:
+//! input that is sent again with the same `input_id` is processed once, and has the stored response
+//! as its reply or in its stream. `"trace": false` records no trace. These are bodies of `steer`,
+//! `mode`, `model`, `fork` and `title`:
 //!
 //! ```json
 //! {"content": "Look in src, too.", "input_id": "2"}

@@ -290,7 +290,6 @@ impl Inputs {
     }
 
     /// Drops these inputs.
-    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn forget(&mut self, ids: &[Arc<str>]) {
         let ids: HashSet<_> = ids.iter().collect();
         if self.0.iter().any(|input| ids.contains(&input.id)) {

@@ -153,6 +153,15 @@ async function messagesInTheLogOfARunAreShownOnce() {
   assert.deepEqual(thread.root.items.map(({ text }) => text), ["a", "b", "b"]);
 }
 
+async function stateInTheStreamOfARunHasThePathsOfFiles() {
+  const { app } = await openPage({ s: {} });
+  const { thread } = app;
+  thread.lastInput = { id: "in_1", text: "Go" };
+  thread.load({ running: true, messages: [{ role: "user", content: "Go" }], todos: [], files: ["b.md", "a.md"] });
+  assert.deepEqual([...thread.files], [["b.md", null], ["a.md", null]]);
+  assert.equal(thread.lastInput?.id, "in_1", "the input cannot be sent again");
+}
+
 async function progressWithAStateOfItsOwnDoesNotEndACall() {
   const { app } = await openPage({ s: {} });
   const { thread } = app;
@@ -179,6 +188,7 @@ for (const test of [
   equalMessagesToARunAreAllRead,
   refusedMessageLeavesAnEqualOneQueued,
   messagesInTheLogOfARunAreShownOnce,
+  stateInTheStreamOfARunHasThePathsOfFiles,
   progressWithAStateOfItsOwnDoesNotEndACall,
 ]) {
   await test();

@@ -5,11 +5,11 @@ use std::time::Duration;
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::{
     Agent, AgentState, Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, OnUnanswered,
-    Run, RunOutput, StopReason, ThreadStore, hook,
+    Run, RunOutput, SdkMessage, StopReason, ThreadStore, hook,
 };
 use serde_json::json;
 
-use crate::kit::{Log, agent, asking, logged, roles, stored};
+use crate::kit::{Log, agent, asking, logged, roles, stored, watch};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -54,6 +54,25 @@ async fn repeated_input_id_returns_the_stored_answer() {
     assert_eq!((&*again.text, again.turns), ("One.", 0));
     assert_eq!(send(&agent, "i3", "More").await.unwrap().text, "Four.");
     model.assert_finished();
+}
+
+#[tokio::test]
+async fn repeated_input_id_emits_the_stored_answer_with_its_uuid() {
+    let model = ScriptedModel::new().say("One.").say("Two.");
+    let agent = agent(model).build().unwrap();
+    let answers = async |id: &'static str| {
+        let (messages, output) = watch(send(&agent, id, "Go")).await;
+        output.unwrap();
+        let answer = |message: &SdkMessage| match message {
+            SdkMessage::Assistant(event) => Some((event.envelope.uuid, event.text().into_owned())),
+            _ => None,
+        };
+        messages.iter().filter_map(answer).collect::<Vec<_>>()
+    };
+    let first = answers("i1").await;
+    assert_eq!(first.len(), 1);
+    answers("i2").await;
+    assert_eq!(answers("i1").await, first);
 }
 
 #[tokio::test]

@@ -71,7 +71,8 @@ class Thread {
     // The log of the run has the messages to it again.
     for (const item of items) if (item.kind === "user") item.isExpected = state.running;
     const input = state.inputs?.at(-1);
-    this.lastInput = input && { id: input.id, text: items.findLast((item) => item.kind === "user")?.text ?? "" };
+    // A state in the stream of a run has no inputs.
+    if (state.inputs) this.lastInput = input && { id: input.id, text: items.findLast((item) => item.kind === "user")?.text ?? "" };
     if (!state.running && items.length && (state.interrupted || items.at(-1).isAborted)) {
       this.addEnd({ tone: "warn", title: "The last run ended without an answer.", retry: Boolean(input) });
     }
@@ -83,7 +84,9 @@ class Thread {
   refresh(state) {
     this.title = state.title || this.title || (this.root.items[0]?.text ?? "").slice(0, 80);
     this.todos = state.todos ?? [];
-    this.files = new Map(Object.entries(state.files ?? {}));
+    const { files = {} } = state;
+    // A state in the stream of a run has the paths alone.
+    this.files = new Map(Array.isArray(files) ? files.map((path) => [path, null]) : Object.entries(files));
     for (const pending of state.pending ?? []) this.#ask(questionOf(pending, pending.call));
     this.onChange("panel");
     this.onChange("questions");

@@ -67,10 +67,15 @@ pub(super) async fn ai_sdk(call: StreamCall<'_>, body: AiSdkInput) -> Result<Res
     let mut options = options(None);
     let launch_input = match (decisions, &opened.state) {
         (Some(decisions), _) => LaunchInput::Decisions(decisions),
-        (None, Some(state)) if body.trigger == Trigger::RegenerateMessage => {
-            repeated_input(body.input()?, state, &mut options)?
+        (None, Some(state)) => {
+            let input = body.input()?;
+            if body.trigger == Trigger::RegenerateMessage || is_edit(&input, state) {
+                replacing_input(input, state, &mut options)?
+            } else {
+                new_input(input, &mut options)?
+            }
         }
-        (None, _) => new_input(body.input()?, &mut options)?,
+        (None, None) => new_input(body.input()?, &mut options)?,
     };
     call.launch_and_follow(opened, launch_input, options).await
 }
@@ -107,8 +112,17 @@ fn new_input(input: RunInput, options: &mut LaunchOptions) -> Result<LaunchInput
     Ok(LaunchInput::Input(messages, input.input_id))
 }
 
-/// Returns an input that is to be answered again, in the place of the stored messages.
-fn repeated_input(
+/// Returns `true` if the last message has the id of a stored one and another content.
+fn is_edit(input: &RunInput, state: &AgentState) -> bool {
+    let Some((id, message)) = input.messages.last() else {
+        return false;
+    };
+    let stored = known_position(state, id).and_then(|position| state.messages.get(position));
+    stored.is_some_and(|stored| stored.content() != message.content())
+}
+
+/// Returns an input that is to be answered in the place of the stored messages from its own on.
+fn replacing_input(
     input: RunInput,
     state: &AgentState,
     options: &mut LaunchOptions,
@@ -118,18 +132,23 @@ fn repeated_input(
         None => 0,
     };
     Ok(match new_input(input, options)? {
-        // With the id of the earlier input, the earlier answer would be returned.
-        LaunchInput::Input(messages, _) => LaunchInput::Regenerate(messages, position),
+        LaunchInput::Input(messages, id) => LaunchInput::Regenerate(messages, id, position),
         launch_input => launch_input,
     })
+}
+
+/// Returns the position of the first message of the input with this id.
+fn known_position(state: &AgentState, id: &str) -> Option<usize> {
+    let mut starts = state.inputs.starts();
+    let (_, position) = starts.find(|(known_id, _)| !id.is_empty() && ***known_id == *id)?;
+    Some(position)
 }
 
 /// Returns the stored position of a user's message that is to be answered again: the position of
 /// its id, or of the user's last message with the same text. The messages after it are removed, so
 /// a client that has only some of the messages cannot name a position by their number.
 fn user_position(state: &AgentState, id: &str, message: &Message) -> Result<usize, ApiError> {
-    let mut starts = state.inputs.starts();
-    if let Some((_, position)) = starts.find(|(known_id, _)| !id.is_empty() && ***known_id == *id) {
+    if let Some(position) = known_position(state, id) {
         return Ok(position);
     }
 

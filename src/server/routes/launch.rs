@@ -26,10 +26,28 @@ use super::path::checked_thread_id;
 pub(super) enum LaunchInput {
     /// An input, with its id.
     Input(Messages, Option<Arc<str>>),
-    /// An input that replaces the messages from this position on.
-    Regenerate(Messages, usize),
+    /// An input, with its id, that replaces the messages from this position on.
+    Regenerate(Messages, Option<Arc<str>>, usize),
     /// Decisions about pending calls.
     Decisions(Vec<Decision>),
+}
+
+impl LaunchInput {
+    /// Removes the messages from the state that the run removes first. Returns `true` if the rest
+    /// has the input already.
+    fn adapt(&self, state: &mut AgentState) -> bool {
+        match self {
+            Self::Input(_, Some(id)) => state.inputs.contains(id),
+            Self::Regenerate(.., position) => {
+                let len = state.messages.len().min(*position);
+                state.messages = state.messages.as_slice()[..len].iter().cloned().collect();
+                state.infos.keep(len);
+                state.inputs.reopen_from(len);
+                false
+            }
+            Self::Input(_, None) | Self::Decisions(_) => false,
+        }
+    }
 }
 
 /// A thread in which a run is to start.
@@ -298,14 +316,16 @@ pub(super) fn launch(
         session = session.trace_recorder(recorder.clone());
     }
 
+    // A new thread has no messages; without a state, readers would treat them as unknown.
+    let mut state = opened
+        .state
+        .unwrap_or_else(|| AgentState::new(session.id().clone()));
+    let has_input = launch_input.adapt(&mut state);
     let (run, input) = new_run(session.clone(), launch_input);
     let run_id = run.handle().run_id().clone();
     let leaves_calls_pending = options.leaves_calls_pending;
-    // A new thread has no messages; without a state, readers would treat them as unknown.
-    let state = opened
-        .state
-        .unwrap_or_else(|| AgentState::new(session.id().clone()));
-    let encoder_options = encoder_options(&run_id, state, &input, options);
+    let new_input = if has_input { Messages::new() } else { input };
+    let encoder_options = encoder_options(&run_id, state, &new_input, options);
     let key = RunKey {
         user: caller.id().clone(),
         store: opened.store,
@@ -338,9 +358,9 @@ fn new_run(session: Session, launch_input: LaunchInput) -> (Run, Messages) {
             let run = with_input_id(session, input_id).run(messages.clone());
             (run, messages)
         }
-        LaunchInput::Regenerate(messages, position) => {
-            let run = session.rewind_to(position).run(messages.clone());
-            (run, messages)
+        LaunchInput::Regenerate(messages, input_id, position) => {
+            let session = session.replace_input(input_id, position);
+            (session.run(messages.clone()), messages)
         }
         LaunchInput::Decisions(decisions) => {
             let run = session.must_exist().resume(decisions);
@@ -383,6 +403,29 @@ mod tests {
     use std::future::pending;
 
     use super::*;
+    use crate::message::Message;
+
+    #[test]
+    fn state_before_a_run_has_neither_its_input_nor_what_it_removes() {
+        let mut state = AgentState::new("s");
+        state.messages = Messages::from("One")
+            .ai("First.")
+            .with(Message::human("Two"))
+            .ai("Second.");
+        state.inputs.begin("one".into(), 0..1);
+        state.inputs.begin("two".into(), 2..3);
+        let input = |id: &str| LaunchInput::Input(Messages::from("Two"), Some(id.into()));
+        assert!(input("two").adapt(&mut state));
+        assert!(!input("three").adapt(&mut state));
+        assert_eq!(state.messages.len(), 4);
+
+        let regenerated = LaunchInput::Regenerate(Messages::from("Two"), None, 2);
+        assert!(!regenerated.adapt(&mut state));
+        assert_eq!(state.messages.len(), 2);
+        let starts = state.inputs.starts();
+        let starts: Vec<_> = starts.map(|(id, start)| (&**id, start)).collect();
+        assert_eq!(starts, [("one", 0)]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn load_that_hangs_is_an_error() {

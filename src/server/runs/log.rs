@@ -37,6 +37,8 @@ struct Inner {
     removed: Removed,
     /// The number of pieces of unfinished responses, by thread.
     open_pieces: HashMap<Arc<str>, usize>,
+    /// The threads whose next response has pieces that were removed from the beginning.
+    begun_sessions: HashSet<Arc<str>>,
     /// The number of pieces that can be removed.
     spare_pieces: usize,
     /// The number of pieces of completed responses that are too new to be removed.
@@ -54,6 +56,9 @@ struct LogEntry {
     /// The first pass that removed pieces before this message, which changes its events in some
     /// formats.
     altered_in: Option<u64>,
+    /// True if no reader can continue after this message: it lies between removed pieces and their
+    /// response, of which a reader here has received an unknown part.
+    is_in_cut_response: bool,
 }
 
 /// The sequence numbers up to which messages were removed.
@@ -140,6 +145,7 @@ impl Log {
                 base,
                 removed: Removed::default(),
                 open_pieces: HashMap::new(),
+                begun_sessions: HashSet::new(),
                 spare_pieces: 0,
                 reserved_pieces: 0,
                 next_seq: 0,
@@ -288,6 +294,7 @@ impl Inner {
             message,
             bytes,
             altered_in: None,
+            is_in_cut_response: false,
         });
         if self.is_full() && self.spare_pieces > 0 {
             self.remove_pieces();
@@ -317,6 +324,8 @@ impl Inner {
 
         // The threads with removed pieces whose response is later in the log.
         let mut cut_sessions: HashSet<Arc<str>> = HashSet::new();
+        let mut begun_sessions = self.begun_sessions.clone();
+        begun_sessions.retain(|session_id| responses.contains_key(session_id));
         let (mut bytes, mut last, mut reserved) = (0, self.removed.pieces, 0);
         self.entries.retain_mut(|entry| {
             let session_id = &entry.message.envelope().session_id;
@@ -324,6 +333,7 @@ impl Inner {
             let is_before_response = responses
                 .get(session_id)
                 .is_some_and(|response| seq < *response);
+            entry.is_in_cut_response |= !cut_sessions.is_empty() || !begun_sessions.is_empty();
             match &*entry.message {
                 SdkMessage::Partial(_) if is_before_response && seq >= reserve_start => {
                     if cut_sessions.contains(session_id) {
@@ -338,6 +348,7 @@ impl Inner {
                     return false;
                 }
                 SdkMessage::Assistant(_) => {
+                    begun_sessions.remove(session_id);
                     let has_lost_pieces = cut_sessions.remove(session_id);
                     if has_lost_pieces {
                         entry.alter(pass);
@@ -381,11 +392,18 @@ impl Inner {
         };
         self.bytes -= entry.bytes;
         self.removed.head = entry.seq() + 1;
-        if let SdkMessage::Partial(event) = &*entry.message {
-            let open_pieces = self.open_pieces.get_mut(&event.envelope.session_id);
-            if let Some(count) = open_pieces {
-                *count = count.saturating_sub(1);
+        let session_id = &entry.message.envelope().session_id;
+        match &*entry.message {
+            SdkMessage::Partial(_) => {
+                if let Some(count) = self.open_pieces.get_mut(session_id) {
+                    *count = count.saturating_sub(1);
+                }
+                self.begun_sessions.insert(session_id.clone());
             }
+            SdkMessage::Assistant(_) => {
+                self.begun_sessions.remove(session_id);
+            }
+            _ => {}
         }
         self.base.absorb(&entry.message);
     }
@@ -394,7 +412,8 @@ impl Inner {
     fn index_of(&self, seq: u64) -> Option<usize> {
         let index = self.entries.partition_point(|entry| entry.seq() < seq);
         let entry = self.entries.get(index)?;
-        (entry.seq() == seq && entry.altered_in.is_none()).then_some(index)
+        let is_place = entry.altered_in.is_none() && !entry.is_in_cut_response;
+        (entry.seq() == seq && is_place).then_some(index)
     }
 
     fn cursor(&self, seq: u64) -> Cursor {

@@ -135,14 +135,17 @@ impl RunTable {
             leaves_calls_pending,
         } = start;
         let limits = &self.0.limits;
+        let id = options.run_id.clone();
+        // Measures all messages of the thread, and so is not made under the lock.
+        let encoder = Encoder::new(StreamFormat::Events, options);
         let mut inner = lock(&self.0.inner);
         inner.check_start(&key, limits)?;
 
         let parts = ServerRunParts {
-            id: options.run_id.clone(),
+            id,
             handle: run.handle(),
             questions: Questions::new((!leaves_calls_pending).then(|| run.responder())),
-            log: Log::new(limits, Encoder::new(StreamFormat::Events, options)),
+            log: Log::new(limits, encoder),
             quota: inner.quota_of(&key.user, limits),
             key: key.clone(),
             agent,

@@ -1,6 +1,6 @@
 //! The conversation as snapshots show it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -249,7 +249,11 @@ impl History {
                 .iter()
                 .map(|(id, message)| shown_message(id.clone(), message)),
         );
-        messages.extend(self.of_run().cloned());
+        // The run of a repeated input emits the response that the thread has already.
+        let known_ids: HashSet<Uuid> = before.message_infos().map(|(_, info)| info.uuid).collect();
+        let is_new =
+            |shown: &&ShownMessage| shown.uuid.is_nil() || !known_ids.contains(&shown.uuid);
+        messages.extend(self.of_run().filter(is_new).cloned());
         Some(messages)
     }
 }
@@ -273,6 +277,8 @@ fn shown_message(id: Arc<str>, message: &Arc<Message>) -> ShownMessage {
 mod tests {
     use super::*;
     use crate::message::Messages;
+    use crate::model::ModelResponse;
+    use crate::session::MessageInfo;
 
     fn message(text: &str, subagent: Option<&str>) -> ShownMessage {
         let mut message = shown_message(text.into(), &Arc::new(Message::ai(text)));
@@ -330,6 +336,19 @@ mod tests {
         reader.share();
         assert!(reader.remove(&[Uuid::from_u128(2)]));
         assert!((0..3).all(|index| shares(&reader, index)));
+    }
+
+    #[test]
+    fn response_that_the_thread_has_already_is_shown_once() {
+        let mut state = AgentState::new("s");
+        state.messages = Messages::from("Go").ai("a");
+        let info = MessageInfo::of(&ModelResponse::new("a"), Uuid::from_u128(1));
+        state.set_last_info(Arc::new(info));
+        let mut history = History::new(EncoderOptions::new("r").with_state(state));
+        history.add(message("a", None));
+        assert_eq!(history.messages().unwrap().len(), 2);
+        history.add(message("bb", None));
+        assert_eq!(history.messages().unwrap().len(), 3);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use agentcore::config::{AgentConfig, BackendCfg, HookChoice, MemoryCfg};
 use agentcore::permission::PermissionConfig;
 
-use super::{build, built};
+use super::{build, build_error, built};
 
 async fn hooks(yaml: &str) -> Vec<String> {
     let agent = built(&format!("model: m\n{yaml}")).await;
@@ -64,6 +64,23 @@ async fn hooks_that_are_off_are_left_out() {
     assert_eq!(hooks(&yaml).await, expected);
     let yaml = format!("{ALL}middleware: {{ skills: off }}");
     assert!(!hooks(&yaml).await.contains(&"skills".to_owned()));
+}
+
+#[tokio::test]
+async fn tool_of_a_hook_that_is_off_may_be_named() {
+    for (keys, hook) in [
+        ("tools: [write_todos]\n", "todolist"),
+        (
+            "tools: [read_file]\nbackend: { type: state }\n",
+            "filesystem",
+        ),
+    ] {
+        assert!(hooks(keys).await.contains(&hook.to_owned()), "{keys}");
+        let keys = format!("{keys}hooks: {{ {hook}: off }}");
+        assert!(!hooks(&keys).await.contains(&hook.to_owned()), "{keys}");
+    }
+    let error = build_error("model: m\ntools: [read_file]").await;
+    assert!(error.to_string().contains("read_file"), "{error}");
 }
 
 #[tokio::test]

@@ -82,6 +82,20 @@ async fn ag_ui_interrupt_is_resumed_and_a_foreign_entry_is_an_error_of_the_run()
 }
 
 #[tokio::test]
+async fn ag_ui_message_that_is_sent_again_is_in_the_snapshot_once() {
+    let server = TestServer::start(Server::new().agent("default", asking())).await;
+    let messages = json!([{"id": "m1", "role": "user", "content": "Go"}]);
+    for _ in 0..2 {
+        let events = run(&server, AG_UI, ag_ui(&messages)).await;
+        let mut snapshots = events.iter();
+        let snapshot = snapshots.rfind(|event| event["type"] == "MESSAGES_SNAPSHOT");
+        let shown = snapshot.unwrap()["messages"].as_array().unwrap().iter();
+        let count = shown.filter(|message| message["id"] == "m1").count();
+        assert_eq!(count, 1, "{events:?}");
+    }
+}
+
+#[tokio::test]
 async fn ag_ui_message_with_an_empty_list_of_answers_is_answered() {
     let server = TestServer::start(Server::new().agent("default", echo())).await;
     let message = |id: &str| json!({"id": id, "role": "user", "content": id});
@@ -127,6 +141,33 @@ async fn ai_sdk_run_ends_with_done_and_is_approved() {
 }
 
 #[tokio::test]
+async fn message_that_is_sent_again_has_its_answer_in_the_stream() {
+    let model = ScriptedModel::new().say("Once.");
+    let server = TestServer::start(Server::new().agent("default", AgentBuilder::new(model))).await;
+    let user = json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Go"}]});
+    let ai_sdk = json!({"id": "th", "messages": [user], "trigger": "submit-message"});
+    let ag_ui = ag_ui(&json!([{"id": "m1", "role": "user", "content": "Go"}]));
+    let message = json!({"role": "user", "content": "Go"});
+    let own = json!({"thread_id": "th", "input_id": "m1", "messages": [message]});
+    let bodies = [
+        (AI_SDK, &ai_sdk),
+        (AI_SDK, &ai_sdk),
+        (AG_UI, &ag_ui),
+        ("/agents/default/stream?format=events", &own),
+        ("/agents/default/stream?format=sdk", &own),
+    ];
+    for (path, body) in bodies {
+        let events = run(&server, path, body.clone()).await;
+        let is_answer = |event: &&Value| {
+            let texts = [&event["delta"], &event["data"]["delta"]];
+            texts.into_iter().any(|text| *text == "Once.") || event["type"] == "assistant"
+        };
+        let count = events.iter().filter(is_answer).count();
+        assert_eq!(count, 1, "{path}: {events:?}");
+    }
+}
+
+#[tokio::test]
 async fn ai_sdk_message_is_answered_again() {
     let model = ScriptedModel::new().say("First.").say("Second.");
     let server = TestServer::start(Server::new().agent("default", AgentBuilder::new(model))).await;
@@ -167,7 +208,7 @@ async fn ai_sdk_client_with_the_last_messages_alone_removes_no_earlier_ones() {
     assert!(text.contains("load the thread again"), "{text}");
     assert_eq!(messages().await, stored);
 
-    // By its id; the new input has none, and is known as the last one.
+    // By its id, which the new input has as well.
     for _ in 0..2 {
         let chunks = run(&server, AI_SDK, body("Two", "Two", "regenerate-message")).await;
         assert!(
@@ -178,6 +219,41 @@ async fn ai_sdk_client_with_the_last_messages_alone_removes_no_earlier_ones() {
         assert_eq!(list.as_array().unwrap().len(), 4);
         assert_eq!(list[0], stored[0]);
     }
+}
+
+#[tokio::test]
+async fn ai_sdk_message_that_is_edited_replaces_the_thread_from_there() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    let send = async |id: &str, text: &str, trigger: &str| {
+        let user = json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]});
+        let body = json!({"id": "th", "messages": [user], "trigger": trigger, "messageId": id});
+        let chunks = run(&server, AI_SDK, body).await;
+        let answer = format!("You said: {text}");
+        assert!(
+            chunks.iter().any(|chunk| chunk["delta"] == answer),
+            "{chunks:?}"
+        );
+        let thread = server.get("/agents/default/threads/th").send().await;
+        let messages = thread.ok(200)["messages"].clone();
+        let users = messages.as_array().unwrap().iter();
+        let users = users.filter(|message| message["role"] == "user");
+        let texts: Vec<_> = users.map(|message| message["content"].clone()).collect();
+        texts
+    };
+    send("m1", "One", "submit-message").await;
+    assert_eq!(send("m2", "Two", "submit-message").await, ["One", "Two"]);
+    for _ in 0..2 {
+        // The second time, the message is a repeated input.
+        assert_eq!(send("m1", "New", "submit-message").await, ["New"]);
+    }
+    // A regenerated message keeps its id.
+    for id in ["m3", "m4"] {
+        let texts = send(id, "Three", "submit-message").await;
+        assert_eq!(texts, ["New", "Three"]);
+        assert_eq!(send("m1", "New", "regenerate-message").await, ["New"]);
+    }
+    send("m5", "Five", "submit-message").await;
+    assert_eq!(send("m1", "Newer", "submit-message").await, ["Newer"]);
 }
 
 #[tokio::test]

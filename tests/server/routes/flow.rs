@@ -115,6 +115,20 @@ async fn hooks_are_switched_for_one_user() {
 }
 
 #[tokio::test]
+async fn hook_whose_tool_is_in_the_list_of_tools_is_switched_off() {
+    let registry = Registry::new().models(|_| Ok(ScriptedModel::new()));
+    let config = AgentConfig::new("any-model").with_tools(["write_todos"]);
+    let server = Server::with_registry(registry).agent("default", config);
+    let server = TestServer::start_with_own_login(server.users(login)).await;
+    for (key, is_on) in [("disable", false), ("enable", true)] {
+        let body = json!({key: ["todolist"]});
+        let reply = server.request("PATCH", "/agents/default/hooks").json(body);
+        let reply = reply.of_user("ann").send().await.ok(200);
+        assert_eq!(hooks_of(&reply).contains(&"todolist"), is_on, "{reply}");
+    }
+}
+
+#[tokio::test]
 async fn hooks_that_are_off_and_those_of_the_application_are_switched_by_admins_alone() {
     let registry = Registry::new().models(|_| Ok(ScriptedModel::new()));
     let config = AgentConfig::new("any-model")

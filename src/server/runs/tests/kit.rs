@@ -89,6 +89,26 @@ impl Messages {
         self.0.push(event.into());
     }
 
+    /// The answers of two agents, whose pieces alternate; the first one is complete first.
+    pub(super) fn answers_at_once(&mut self, agents: [u8; 2], id: &str) {
+        let ids = agents.map(|agent| format!("{id}_{agent}"));
+        for (agent, id) in agents.into_iter().zip(&ids) {
+            let message = Box::new(ApiMessage::new(&**id, "m", Message::ai("")));
+            self.piece(agent, ApiStreamEvent::MessageStart { message });
+            let block = BlockStart::Text;
+            self.piece(agent, ApiStreamEvent::ContentBlockStart { index: 0, block });
+        }
+        for text in ["one ", "two"] {
+            for agent in agents {
+                let delta = BlockDelta::Text(text.to_owned());
+                self.piece(agent, ApiStreamEvent::ContentBlockDelta { index: 0, delta });
+            }
+        }
+        for (agent, id) in agents.into_iter().zip(&ids) {
+            self.answer(agent, id, "one two", None);
+        }
+    }
+
     pub(super) fn result(&mut self, agent: u8, call: &str) {
         let result = Message::Tool(ToolResult::new(call, "tool", "output"));
         let event = UserEvent::new(self.envelope(agent), [result]);

@@ -126,6 +126,43 @@ proptest! {
     }
 }
 
+/// A full log has removed pieces of one agent, between which are messages of another.
+#[test]
+fn stream_of_agents_that_answer_at_once_has_each_text_once_or_the_state() {
+    let mut messages = Messages::new();
+    for number in 0..2 {
+        messages.answers_at_once([0, 1], &format!("first_{number}"));
+        messages.answers_at_once([2, 1], &format!("second_{number}"));
+    }
+    messages.end();
+    let all = log(&RunLimits::default(), &messages.0);
+    let sorted = |text: String| {
+        let mut chars: Vec<_> = text.chars().collect();
+        chars.sort_unstable();
+        chars
+    };
+    for size in (1..messages.0.len()).step_by(2) {
+        let full = log(
+            &RunLimits::default().with_log(size, usize::MAX),
+            &messages.0,
+        );
+        for format in FORMATS {
+            let (events, _) = read(&all, format, None);
+            for (index, event) in events.iter().enumerate() {
+                let (rest, has_state) = read(&full, format, Some(&event.id));
+                if event.id.is_empty() || has_state {
+                    continue;
+                }
+                // A whole answer comes after the pieces of the other agent.
+                let resumed = texts(&events[..=index], format) + &texts(&rest, format);
+                let expected = texts(&events, format);
+                let place = format!("{format} after {} of {size}", event.id);
+                assert_eq!(sorted(resumed), sorted(expected), "{place}");
+            }
+        }
+    }
+}
+
 /// The texts and results of events, one after the other; of whole messages, their ids.
 fn texts(events: &[SseEvent], format: StreamFormat) -> String {
     let text = |event: &SseEvent| {

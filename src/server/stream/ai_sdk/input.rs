@@ -32,7 +32,8 @@ pub(crate) struct AiSdkInput {
     pub(crate) trigger: Trigger,
 }
 
-/// The reason of the request.
+/// The reason of the request. A submitted message with the id of an earlier one and another content
+/// replaces that one and all later messages; a regenerated one replaces itself and those.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Trigger {
