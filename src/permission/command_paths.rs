@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 
+use super::arrivals::leads;
 use super::disk::{Disk, Listing};
+use super::glob::Match;
 use super::links::Links;
 use super::open_files::reopened;
 use super::path_words::{WordUse, path_words};
@@ -29,6 +31,8 @@ pub(super) struct CommandPaths {
     pub(super) work_folders: Vec<PathWord>,
     /// True if a command may make a folder that another one writes to.
     may_make_folders: bool,
+    /// True if the line has one command only.
+    pub(super) is_alone: bool,
 }
 
 /// A word that may be a path.
@@ -39,6 +43,9 @@ pub(super) struct PathWord {
     link_targets: Vec<Word>,
     /// True if the command itself makes a part of the word that is not known.
     pub(super) is_made: bool,
+    /// `Yes` if it is written through a link that another command puts there, `Maybe` if it may lead
+    /// through one.
+    pub(super) lead: Match,
 }
 
 impl PathWord {
@@ -50,6 +57,11 @@ impl PathWord {
             "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"
         )
     }
+
+    /// Returns `true` if what is written there may change any file.
+    pub(super) fn is_led(&self) -> bool {
+        self.lead == Match::Yes && !self.is_discarded()
+    }
 }
 
 impl CommandPaths {
@@ -60,10 +72,12 @@ impl CommandPaths {
 
     pub(super) fn of(analysis: &Analysis, context: &PathContext, disk: &Disk) -> Self {
         let mut links = Links::new(analysis, context, disk);
+        let leads = leads(analysis, context, disk, &mut links);
         let mut make_path_word = |word: &Word| PathWord {
             word: word.clone(),
             link_targets: links.of_word(word),
             is_made: analysis.makes(word),
+            lead: leads.get(word).copied().unwrap_or(Match::No),
         };
 
         let reopened = reopened(analysis, context);
@@ -72,7 +86,7 @@ impl CommandPaths {
             paths: paths
                 .map(|(path_use, word)| (path_use, make_path_word(&word)))
                 .collect(),
-            words: distinct(path_words(analysis))
+            words: distinct(path_words(analysis).map(|(_, word)| word))
                 .map(|(word, word_use)| (make_path_word(&word), word_use))
                 .collect(),
             shows_files: analysis.commands.iter().any(shows_files),
@@ -82,6 +96,7 @@ impl CommandPaths {
             has_project: analysis.has_project,
             work_folders: analysis.work_folders.iter().map(make_path_word).collect(),
             may_make_folders: analysis.commands.iter().filter(|c| c.is_writer()).count() > 1,
+            is_alone: analysis.covered().count() < 2,
             runs_git: analysis
                 .commands
                 .iter()

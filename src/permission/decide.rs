@@ -248,6 +248,7 @@ impl Policy<'_> {
         let is_target = |word: &&PathWord| {
             let path = path_of(word).known();
             word.is_made
+                || word.is_led()
                 || protected_paths.contain_or_are(&path)
                 || protected_paths.contain_made(&path)
         };
@@ -256,7 +257,7 @@ impl Policy<'_> {
         let links = paths.used(&[Use::Linked]);
         let work_folders = paths.work_folders.iter();
         let mut words = written_paths
-            .filter(|word| protected_paths.contain_or_are(&path_of(word)))
+            .filter(|word| protected_paths.contain_or_are(&path_of(word)) || word.is_led())
             .chain(targets.filter(is_target))
             .chain(trees().filter(|word| protected_paths.has_own_path_in(&path_of(word))))
             // A link to a folder around the workspace leads to all protected paths.
@@ -283,7 +284,7 @@ impl Policy<'_> {
             // All that is in this folder may be changed, but the folder itself remains.
             let is_cut = trees.contains(&path_word.word) && !path_word.word.is(".");
             // A name that the command makes may be any name.
-            word_use.is_written && path_word.is_made
+            word_use.is_written && (path_word.is_made || path_word.is_led())
                 || is_cut && path.has_within(self.context)
                 || self.protected_paths.contain_or_are(&path)
         });
@@ -471,7 +472,8 @@ impl Policy<'_> {
         let path = command.paths.path_of(path_word, self.context);
         let is_covered = self.mode == PermissionMode::AcceptEdits && path.is_inside(self.context)
             || path.is_known() && is_allowed(&path);
-        path_word.is_discarded() || !path_word.word.is_glob() && is_covered
+        let may_be_other = path_word.word.is_glob() || path_word.is_led();
+        path_word.is_discarded() || !may_be_other && is_covered
     }
 
     fn by_mode(&self, call: &CallAccesses<'_>, uncovered: Option<&str>) -> Explanation {

@@ -4,9 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fs::{self, FileType};
 use std::io::ErrorKind;
+use std::path::Path;
 use std::rc::Rc;
 
-use super::glob::{GlobToken, matches};
+use super::glob::{GlobToken, Match, matches};
 use super::paths::{Segment, text_of};
 
 /// The maximum number of entries read of a folder.
@@ -158,6 +159,38 @@ impl Disk {
         }
 
         Listing::Entries(entries)
+    }
+
+    /// Returns `Yes` if a path is a link, or a folder that holds one, `Maybe` if that is not known.
+    pub(super) fn has_link(&self, path: &[Segment]) -> Match {
+        let Some(mut paths) = self.expand(path, true) else {
+            return Match::Maybe;
+        };
+        let is_link = |path: &String| Path::new(path).is_symlink();
+        if paths.iter().any(is_link) {
+            return Match::Yes;
+        }
+        let mut count = 0;
+        while let Some(path) = paths.pop() {
+            let listing = self.list(&path);
+            let entries = match &*listing {
+                Listing::Missing => continue,
+                Listing::Entries(entries) if count <= MAX_ENTRIES => entries,
+                _ => return Match::Maybe,
+            };
+            count += entries.len();
+            for entry in entries
+                .iter()
+                .filter(|entry| entry.is_link || entry.is_folder)
+            {
+                match &entry.name {
+                    _ if entry.is_link => return Match::Yes,
+                    Some(name) => paths.push(format!("{path}/{name}")),
+                    None => return Match::Maybe,
+                }
+            }
+        }
+        Match::No
     }
 
     /// Returns the paths that a path with wildcards is expanded to: a shell makes no others of it.

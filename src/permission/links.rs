@@ -71,6 +71,29 @@ impl<'a> Links<'a> {
         targets
     }
 
+    /// Returns the paths that `word` may be, and those that it leads to.
+    pub(super) fn paths_of(&mut self, word: &Word) -> PathOf {
+        let targets = self.of_word(word);
+        PathOf::of_word(word, self.context, &self.directories).with_link_targets(&targets)
+    }
+
+    /// Returns `true` if the word, or a link that it names, goes back by `..` from what is missing.
+    pub(super) fn leaves_missing(&self, word: &Word) -> bool {
+        let Some((path, _)) = fixed(word, self.context) else {
+            return false;
+        };
+        let is_missing = |path: &str| fs::metadata(path).is_err();
+        self.bases(&path).iter().any(|base| {
+            let path = join(base, &path);
+            let target = || fs::read_link(&path).unwrap_or_default();
+            !self.disk.look()
+                || path
+                    .match_indices("/..")
+                    .any(|(at, _)| is_missing(&path[..at]))
+                || is_missing(&path) && target().to_string_lossy().contains("..")
+        })
+    }
+
     /// Returns the targets of the folder before the first wildcard. The part after it stays as it
     /// is written, because a command may make files there.
     fn of_fixed_part(&mut self, word: &Word) -> Vec<Word> {

@@ -205,7 +205,12 @@ impl<'a> Matcher<'a> {
         let words = words.filter(|(_, word_use)| word_use.files != Files::Unopened);
         let read_paths = paths.used(&[Use::Read, Use::Directory]);
         let read_paths = read_paths.chain(words.map(|(word, _)| word));
-        let word_match = self.words_match(paths, read_paths, pattern);
+        let mut word_match = self.words_match(paths, read_paths, pattern);
+        if !paths.is_alone {
+            // Another command may read what a new link leads to.
+            let links = self.words_match(paths, paths.used(&[Use::Linked]), pattern);
+            word_match = word_match.max(links.min(Match::Maybe));
+        }
         word_match.max(self.trees_match(paths, pattern, false, word_match))
     }
 
@@ -232,7 +237,8 @@ impl<'a> Matcher<'a> {
         let mut best_match = Match::No;
         for word in words {
             let path = paths.path_of(word, self.context);
-            best_match = best_match.max(pattern.catches(&path, self.context));
+            let word_match = pattern.catches(&path, self.context);
+            best_match = best_match.max(word_match).max(word.lead.min(Match::Maybe));
             if best_match == Match::Yes {
                 break;
             }
@@ -258,7 +264,7 @@ impl<'a> Matcher<'a> {
                     skips_hidden: tree.skips_hidden,
                     follows_links: tree.follows_links,
                 };
-                self.may_find(paths, path_word, walk)
+                path_word.lead != Match::No || self.may_find(paths, path_word, walk)
             });
         if may_find { Match::Maybe } else { Match::No }
     }

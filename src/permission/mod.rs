@@ -114,6 +114,15 @@
 //! elsewhere: as it is written, and where it leads at that moment. Files that a search finds are
 //! checked in the same way.
 //!
+//! A command may put a link where another command of the same line uses it: it may copy, move,
+//! unpack or check out what is a link, or holds links. If what is copied or moved exists and has no
+//! links, nothing more is judged. Otherwise each path of the other commands at such a place or below
+//! it may lead anywhere, and a rule to deny or to ask about files may be about it:
+//! `tar xf a.tar && cat x/key` is a question next to `deny:Read(.env)`, and both commands alone are
+//! not. Writing at or below a place where a link that exists, or a folder with one, is moved or
+//! copied to is a question in every mode, because it may change a protected file. The order of the
+//! commands does not matter.
+//!
 //! # Child runs and unmatched rules
 //!
 //! The rules of a run also apply in the [child runs](crate::Session::child_of) of its tools, in
@@ -134,6 +143,7 @@
 //! file does not see what that code does.
 
 mod about;
+mod arrivals;
 mod beneath;
 mod call_accesses;
 mod call_size;

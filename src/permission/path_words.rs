@@ -21,9 +21,13 @@ pub(super) struct WordUse {
     pub(super) is_git: bool,
 }
 
-/// Returns the words of a command, and parts of them, that may name files.
-pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, WordUse)> {
-    analysis.commands.iter().flat_map(|command| {
+/// Returns the words of a command, and parts of them, that may name files, each with the index of
+/// its simple command and the word that it is a part of.
+pub(super) fn path_words(
+    analysis: &Analysis,
+) -> impl Iterator<Item = ((usize, &Word), (Word, WordUse))> {
+    let commands = analysis.commands.iter().enumerate();
+    commands.flat_map(|(at, command)| {
         let is_unknown = command.unlisted.is_some();
         let is_git = command.program().is_some_and(|name| name == "git");
         let has_labels = command
@@ -40,18 +44,18 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, Wor
             .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok()));
         words
             .chain(command.values.iter().map(|word| (word, false)))
-            .flat_map(move |(word, is_kept)| {
-                let mut words = candidates(word);
-                words.extend(has_labels.then(|| unlabelled(word)).flatten());
+            .flat_map(move |(whole, is_kept)| {
+                let mut words = candidates(whole);
+                words.extend(has_labels.then(|| unlabelled(whole)).flatten());
                 let is_kept = is_kept && !command.is_code;
                 // A program may unpack it.
-                words.extend(is_unknown.then(|| word.stem()));
+                words.extend(is_unknown.then(|| whole.stem()));
                 if has_parts {
-                    words.extend(pieces(word));
+                    words.extend(pieces(whole));
                 }
-                words.into_iter().map(move |word| (word, is_kept))
+                words.into_iter().map(move |word| (whole, word, is_kept))
             })
-            .map(move |(word, is_kept)| {
+            .map(move |(whole, word, is_kept)| {
                 let word_use = WordUse {
                     files: command.files,
                     is_changed: command.files == Files::Changed && !is_kept,
@@ -59,7 +63,7 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, Wor
                     is_written: writes && !is_kept,
                     is_git,
                 };
-                (word, word_use)
+                ((at, whole), (word, word_use))
             })
     })
 }

@@ -38,6 +38,8 @@ mod memory_notes;
 #[cfg(all(feature = "tools", unix))]
 mod path_cases;
 #[cfg(all(feature = "tools", unix))]
+mod permission_arrivals;
+#[cfg(all(feature = "tools", unix))]
 mod permission_links;
 #[cfg(all(feature = "tools", unix))]
 mod permission_names;

@@ -29,6 +29,10 @@ pub(crate) struct Analysis {
     pub(crate) unread: Option<Reason>,
     /// The paths of redirections, options and operands with a known use.
     pub(crate) paths: Vec<(Use, Word)>,
+    /// The targets of redirections, each with the index of the command, if it has one.
+    pub(crate) redirections: Vec<(Option<usize>, Word)>,
+    /// The places where its commands put what may be a link.
+    pub(crate) arrivals: Vec<Arrival>,
     /// True if all of it runs in the folders that it changes to one by one, but for `mkdir` before
     /// the first.
     pub(crate) begins_with_cd: bool,
@@ -130,6 +134,25 @@ pub(crate) enum Use {
     Directory,
 }
 
+/// A place where the command at an index puts what may be a link, or may hold links.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) command: usize,
+    pub(crate) payload: Payload,
+    pub(crate) target: Word,
+}
+
+/// What a command puts at a place.
+#[derive(Clone, Debug)]
+pub(crate) enum Payload {
+    /// What the word names, with its links.
+    Source(Word),
+    /// A new link, whose text is a path of the command.
+    Link,
+    /// Anything, below the place.
+    Contents,
+}
+
 /// The part of a folder that a program reads or changes with all that is in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tree {
@@ -208,6 +231,8 @@ pub(crate) struct SimpleCommand {
     pub(crate) input: Option<Word>,
     /// The file that its input is redirected from.
     pub(crate) input_file: Option<Word>,
+    /// The indices of its redirections.
+    pub(crate) redirections: Vec<usize>,
     /// True if the shell does not wait for it.
     pub(crate) background: bool,
     /// It only runs the command behind it, or is run by one before it, which allow rules have to

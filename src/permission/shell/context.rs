@@ -185,6 +185,9 @@ impl Context {
             return self.limit("number of commands");
         }
         self.record_last(&command);
+        for at in command.redirections.iter().filter(|_| !command.guessed) {
+            self.analysis.redirections[*at].0 = Some(self.analysis.commands.len());
+        }
         self.analysis.commands.push(command);
         Ok(self.analysis.commands.len() - 1)
     }

@@ -3,6 +3,7 @@
 use crate::permission::programs::{Arguments, Program};
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
+use super::arrivals;
 use super::context::Context;
 use super::row::Row;
 use super::word::Word;
@@ -33,6 +34,7 @@ pub(super) fn git(cx: &mut Context, row: &Row<'_>, start: usize) {
     }
 
     copies(cx, &subcommand, &first, arguments);
+    arrivals::checked_out(cx, row, &subcommand, &first);
     if subcommand == "init" && has_template(command, start, arguments) {
         cx.add_path(Use::Write, Word::from_text(".git/hooks"));
     }

@@ -140,7 +140,14 @@ impl Parser<'_> {
         // Several targets are an error, except if all but one expand to nothing.
         let has_choice = targets.len() > 1;
         for target in targets.into_iter().filter(|word| !word.parts.is_empty()) {
-            self.target(operator, target, command);
+            let count = self.cx.analysis.paths.len();
+            self.target(operator, target.clone(), command);
+            // `2>&1` names no file.
+            if self.cx.analysis.paths.len() > count {
+                let redirections = &mut self.cx.analysis.redirections;
+                command.redirections.push(redirections.len());
+                redirections.push((None, target));
+            }
         }
         if has_choice && operator.starts_with('<') {
             command.input_file = Some(Word::unknown());

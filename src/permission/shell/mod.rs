@@ -11,6 +11,7 @@
 
 mod analyse;
 mod analysis;
+mod arrivals;
 mod awk;
 mod brace;
 mod builtins;
@@ -41,6 +42,7 @@ mod tests;
 mod word;
 
 pub(crate) use analyse::analyse;
+pub(crate) use analysis::Payload;
 pub(crate) use analysis::{Analysis, Files, Reason, SimpleCommand, Tree, Use, Weight};
 pub(crate) use shells::SHELLS;
 pub(crate) use word::{Part, Word, printable};

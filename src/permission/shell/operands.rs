@@ -12,7 +12,7 @@ use super::options::{options, uncertain_words};
 use super::row::Row;
 use super::targets::{derived, named, setting_files, subcommand, targets};
 use super::word::Word;
-use super::{awk, git, peel, sed, shells};
+use super::{arrivals, awk, git, peel, sed, shells};
 
 /// Looks at a command by the row of its program.
 pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
@@ -464,6 +464,7 @@ fn operands(cx: &mut Context, row: &Row<'_>) {
         targets(cx, row);
     }
 
+    arrivals::arrivals(cx, row);
     named(cx, row);
 }
 

@@ -119,6 +119,7 @@ pub(super) fn started(
         piped: command.piped,
         input: command.input.clone(),
         input_file: command.input_file.clone(),
+        redirections: command.redirections.clone(),
         guessed: command.guessed,
         transparent: runner.is_some(),
         runner,

@@ -212,7 +212,7 @@ pub(super) fn named(cx: &mut Context, row: &Row<'_>) {
 }
 
 /// Returns the name that a file or folder elsewhere gets here.
-fn local_name(address: &str) -> &str {
+pub(super) fn local_name(address: &str) -> &str {
     address.rsplit(['/', ':']).next().unwrap_or_default()
 }
 
