@@ -161,7 +161,7 @@ impl Disk {
         Listing::Entries(entries)
     }
 
-    /// Returns `Yes` if a path is a link, or a folder that holds one, `Maybe` if that is not known.
+    /// Returns `Yes` if a path is a link, `Maybe` if it is a folder that holds one or may hold one.
     pub(super) fn has_link(&self, path: &[Segment]) -> Match {
         let Some(mut paths) = self.expand(path, true) else {
             return Match::Maybe;
@@ -184,7 +184,7 @@ impl Disk {
                 .filter(|entry| entry.is_link || entry.is_folder)
             {
                 match &entry.name {
-                    _ if entry.is_link => return Match::Yes,
+                    _ if entry.is_link => return Match::Maybe,
                     Some(name) => paths.push(format!("{path}/{name}")),
                     None => return Match::Maybe,
                 }

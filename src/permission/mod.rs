@@ -119,9 +119,8 @@
 //! links, nothing more is judged. Otherwise each path of the other commands at such a place or below
 //! it may lead anywhere, and a rule to deny or to ask about files may be about it:
 //! `tar xf a.tar && cat x/key` is a question next to `deny:Read(.env)`, and both commands alone are
-//! not. Writing at or below a place where a link that exists, or a folder with one, is moved or
-//! copied to is a question in every mode, because it may change a protected file. The order of the
-//! commands does not matter.
+//! not. Writing at or below a place where a link that exists is moved or copied to is a question in
+//! every mode, because it may change a protected file. The order of the commands does not matter.
 //!
 //! # Child runs and unmatched rules
 //!
