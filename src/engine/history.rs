@@ -394,7 +394,7 @@ impl History {
         let mut envelope = self.cx.shared().envelope();
         let info = match info {
             Some(info) => MessageInfo::clone(info),
-            None => MessageInfo::of(response, envelope.uuid),
+            None => self.response_info(response, envelope.uuid),
         };
         if !info.uuid.is_nil() {
             envelope.uuid = info.uuid;

@@ -114,7 +114,12 @@ fn new_input(input: RunInput, options: &mut LaunchOptions) -> Result<LaunchInput
 
 /// Returns `true` if the last message has the id of a stored one and another content.
 fn is_edit(input: &RunInput, state: &AgentState) -> bool {
-    let Some((id, message)) = input.messages.last() else {
+    // A blank message is not stored, so that its id has the place of the next one.
+    let Some((id, message)) = input
+        .messages
+        .last()
+        .filter(|(_, message)| !message.content().is_blank())
+    else {
         return false;
     };
     let stored = known_position(state, id).and_then(|position| state.messages.get(position));

@@ -141,6 +141,20 @@ async fn ai_sdk_run_ends_with_done_and_is_approved() {
 }
 
 #[tokio::test]
+async fn ai_sdk_message_with_an_empty_text_that_is_sent_again_is_no_edit() {
+    let model = ScriptedModel::new().say("Once.");
+    let server = TestServer::start(Server::new().agent("default", AgentBuilder::new(model))).await;
+    let parts = json!([{"type": "text", "text": "Go"}, {"type": "text", "text": ""}]);
+    let user = json!({"id": "m1", "role": "user", "parts": parts});
+    let body = json!({"id": "th", "messages": [user], "trigger": "submit-message"});
+    for _ in 0..2 {
+        let chunks = run(&server, AI_SDK, body.clone()).await;
+        let has_answer = chunks.iter().any(|chunk| chunk["delta"] == "Once.");
+        assert!(has_answer, "{chunks:?}");
+    }
+}
+
+#[tokio::test]
 async fn message_that_is_sent_again_has_its_answer_in_the_stream() {
     let model = ScriptedModel::new().say("Once.");
     let server = TestServer::start(Server::new().agent("default", AgentBuilder::new(model))).await;

@@ -103,7 +103,11 @@ impl AiSdkInput {
         let mut content = Content::new();
         for part in &message.parts {
             content.push(match &*part.kind {
-                "text" => Part::text(part.text.clone().unwrap_or_default()),
+                "text" => match part.text.as_deref().unwrap_or_default() {
+                    // The history has no empty texts, and a message sent again is compared with it.
+                    "" => continue,
+                    text => Part::text(text),
+                },
                 "file" => file(part)?,
                 // Parts of the client's own, such as `data-` parts, are not for the model.
                 _ => continue,
