@@ -22,7 +22,8 @@ pub(super) fn reopened(analysis: &Analysis, context: &PathContext) -> Vec<(Use, 
         } else {
             &[Use::Read]
         };
-        let words = path_words(analysis).filter(|(_, word_use)| is_used(word_use));
+        let words = path_words(analysis).map(|(_, word)| word);
+        let words = words.filter(|(_, word_use)| is_used(word_use));
         let paths = analysis
             .paths
             .iter()
