@@ -34,21 +34,23 @@ pub(super) fn leads(
         return leads;
     }
 
+    let contents = analysis.arrivals.iter();
+    let contents = contents.filter(|arrival| matches!(arrival.payload, Payload::Contents));
+    let mut other_links = links.without(contents.map(|arrival| &arrival.target));
     let mut add = |word: &Word, command: Option<usize>, is_name, is_replaced, is_written| {
-        let mut path = links.paths_of(word);
-        for path in path.0.iter_mut().filter(|_| is_replaced) {
-            path.pop();
-        }
-        let path = path.compared(context);
+        let path = compared_path(links, word, is_replaced, context);
+        let path_elsewhere = compared_path(&mut other_links, word, is_replaced, context);
         let leaves_missing = links.leaves_missing(word);
         let is_own = |place: &Place| Some(place.command) == command;
         let places = places.iter().filter(|place| !is_own(place));
         let places = places.filter(|place| !(place.is_below && is_name));
         let lead_at = |place: &Place| {
+            // The folder that contents are put in is not one of other commands.
+            let path = if place.is_below { &path_elsewhere } else { &path };
             let mut targets = place.target.0.iter();
             let is_met = !disk.compare()
                 || !place.target.is_known()
-                || targets.any(|target| best_match(target, &path, true) != Match::No);
+                || targets.any(|target| best_match(target, path, true) != Match::No);
             match place.link {
                 Match::Yes if is_met && is_written => Match::Yes,
                 Match::Yes | Match::Maybe if is_met => Match::Maybe,
@@ -82,6 +84,20 @@ pub(super) fn leads(
         add(word, None, true, false, false);
     }
     leads
+}
+
+/// Returns the paths that a word may be, to be compared. If it is replaced, these are their folders.
+fn compared_path(
+    links: &mut Links<'_>,
+    word: &Word,
+    is_replaced: bool,
+    context: &PathContext,
+) -> PathOf {
+    let mut path = links.paths_of(word);
+    for path in path.0.iter_mut().filter(|_| is_replaced) {
+        path.pop();
+    }
+    path.compared(context).into_owned()
 }
 
 /// Returns the places where links may lie; none if no command brings any, or if there is no other.

@@ -43,6 +43,24 @@ impl<'a> Links<'a> {
         }
     }
 
+    /// Returns the targets for words that none of these folders is for: an option such as `-C` of
+    /// another command names it.
+    pub(super) fn without<'w>(&self, folders: impl Iterator<Item = &'w Word>) -> Self {
+        let mut directories = self.directories.clone();
+        for folder in folders {
+            if let Some(at) = directories.iter().position(|known| known == folder) {
+                directories.remove(at);
+            }
+        }
+        Self {
+            context: self.context,
+            disk: self.disk,
+            directories,
+            targets: HashMap::new(),
+            expanded_words: HashMap::new(),
+        }
+    }
+
     /// Returns the folders where a path may begin, from the workspace and from where the command
     /// may have changed to.
     fn bases(&self, path: &str) -> Vec<String> {
