@@ -20,6 +20,21 @@ struct Place {
     is_below: bool,
 }
 
+impl Place {
+    /// Returns whether one of these paths leads through a link at the place.
+    fn lead(&self, path: &PathOf, disk: &Disk, is_written: bool) -> Match {
+        let mut targets = self.target.0.iter();
+        let is_met = !disk.compare()
+            || !self.target.is_known()
+            || targets.any(|target| best_match(target, path, true) != Match::No);
+        match self.link {
+            Match::Yes if is_met && is_written => Match::Yes,
+            Match::Yes | Match::Maybe if is_met => Match::Maybe,
+            _ => Match::No,
+        }
+    }
+}
+
 /// Returns the words that lead through a link which another command puts there: `Yes` if that link
 /// exists and they are written, `Maybe` if there may be one.
 pub(super) fn leads(
@@ -46,17 +61,17 @@ pub(super) fn leads(
         let places = places.filter(|place| !(place.is_below && is_name));
         let lead_at = |place: &Place| {
             // The folder that contents are put in is not one of other commands.
-            let path = if place.is_below { &path_elsewhere } else { &path };
-            let mut targets = place.target.0.iter();
-            let is_met = !disk.compare()
-                || !place.target.is_known()
-                || targets.any(|target| best_match(target, path, true) != Match::No);
-            match place.link {
-                Match::Yes if is_met && is_written => Match::Yes,
-                Match::Yes | Match::Maybe if is_met => Match::Maybe,
-                _ if leaves_missing => Match::Maybe,
-                _ => Match::No,
-            }
+            let path = if place.is_below {
+                &path_elsewhere
+            } else {
+                &path
+            };
+            let lead = place.lead(path, disk, is_written);
+            lead.max(if leaves_missing {
+                Match::Maybe
+            } else {
+                Match::No
+            })
         };
         if let Some(lead) = places.map(lead_at).max() {
             let known_lead = leads.entry(word.clone()).or_insert(lead);
