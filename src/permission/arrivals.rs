@@ -21,8 +21,10 @@ struct Place {
 }
 
 impl Place {
-    /// Returns whether one of these paths leads through a link at the place.
-    fn lead(&self, path: &PathOf, disk: &Disk, is_written: bool) -> Match {
+    /// Returns whether a path leads through a link at the place. `path_elsewhere` is the path of a
+    /// command that does not work in the folder in which contents are put.
+    fn lead(&self, path: &PathOf, path_elsewhere: &PathOf, disk: &Disk, is_written: bool) -> Match {
+        let path = if self.is_below { path_elsewhere } else { path };
         let mut targets = self.target.0.iter();
         let is_met = !disk.compare()
             || !self.target.is_known()
@@ -60,18 +62,11 @@ pub(super) fn leads(
         let places = places.iter().filter(|place| !is_own(place));
         let places = places.filter(|place| !(place.is_below && is_name));
         let lead_at = |place: &Place| {
-            // The folder that contents are put in is not one of other commands.
-            let path = if place.is_below {
-                &path_elsewhere
-            } else {
-                &path
-            };
-            let lead = place.lead(path, disk, is_written);
-            lead.max(if leaves_missing {
-                Match::Maybe
-            } else {
-                Match::No
-            })
+            let lead = place.lead(&path, &path_elsewhere, disk, is_written);
+            match lead {
+                Match::No if leaves_missing => Match::Maybe,
+                lead => lead,
+            }
         };
         if let Some(lead) = places.map(lead_at).max() {
             let known_lead = leads.entry(word.clone()).or_insert(lead);
