@@ -283,8 +283,13 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
             .extend(pattern.filter(|_| cuts).map(|word| (Use::Target, word)));
     }
     let is_changing = cuts || executes_editors(argv);
+    let runs_none = executed(argv).next().is_none();
     for file in git_files(argv).into_iter().filter(|_| is_changing) {
-        cx.add_path(Use::Target, file);
+        // It selects only the configuration of a work tree, without which git runs no more, among
+        // everyday files of the same ending.
+        if !runs_none || file.to_string() != ".git/config.*" {
+            cx.add_path(Use::Target, file);
+        }
     }
 }
 
