@@ -44,6 +44,8 @@ pub(super) struct Context {
     pub(super) analysis: Analysis,
     /// The shell that runs the script being parsed.
     pub(super) shell: Shell,
+    /// True if that shell is zsh, in which patterns may run code.
+    pub(super) is_zsh: bool,
     pub(super) work: usize,
     pub(super) words: usize,
     pub(super) depth: usize,

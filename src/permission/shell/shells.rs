@@ -79,8 +79,10 @@ pub(super) fn shell(cx: &mut Context, name: &str, index: usize, command: &Simple
         _ => Shell::Posix,
     };
     let outer = std::mem::replace(&mut cx.shell, inner);
+    let is_outer_zsh = std::mem::replace(&mut cx.is_zsh, name == "zsh");
     call(cx, name, index, command);
     cx.shell = outer;
+    cx.is_zsh = is_outer_zsh;
 }
 
 fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
