@@ -194,8 +194,12 @@ pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_sh
     }
 
     cx.note(Reason::ShellInput(name.to_owned()));
-    // It may be a text in another language.
-    cx.examine_text(|cx| piped_input(cx, name, command));
+    if is_shell || SHELLS.contains(&name) {
+        piped_input(cx, name, command);
+    } else {
+        // It may be a text in another language.
+        cx.examine_text(|cx| piped_input(cx, name, command));
+    }
 }
 
 /// Examines the text that the command before a pipe prints.
