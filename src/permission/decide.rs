@@ -514,7 +514,8 @@ impl Policy<'_> {
     }
 }
 
-/// Returns the reason why a part of a command was not examined: it may write any protected path.
+/// Returns the reason why a part of a command was not examined. Such a part may write any protected
+/// path.
 fn unread_part<'c>(call: &'c CallAccesses<'_>) -> Option<&'c Reason> {
     // Most texts in the arguments of an unknown tool are no commands.
     let mut commands = call.commands().filter(|_| !call.is_guessed);

@@ -80,7 +80,7 @@ pub(super) struct Context {
     pub(super) printers: BTreeSet<String>,
     /// True if the script sets the variables that `~` stands for.
     pub(super) has_own_home: bool,
-    /// True if such a variable was found, other than for a program alone.
+    /// True if the script sets `HOME`, `PWD`, `OLDPWD` or `DIRSTACK`, other than for one program.
     pub(super) sets_folders: bool,
     /// True if a command gives a program another name.
     pub(super) has_alias: bool,
@@ -141,7 +141,8 @@ impl Context {
         Err(Stop)
     }
 
-    /// Notes that a part of the command is not examined, unless it only may run.
+    /// Notes that a part of the command is not examined, unless it only may run. If the limit is
+    /// reached, nothing behind it is examined, so that it counts in any case.
     pub(super) fn leave_out(&mut self, reason: Reason) {
         if !self.is_guessing || self.is_full {
             self.analysis.unread.get_or_insert(reason.clone());
