@@ -1,7 +1,7 @@
 //! Files and folders that processes have open, which have paths of their own.
 
 use super::folders::Folders;
-use super::glob::{intersect, tokens};
+use super::glob::{GlobToken, intersect, tokens};
 use super::path_words::{WordUse, path_words};
 use super::paths::{PathContext, PathOf, Segment, start, text_of};
 use super::shell::{Analysis, Files, Use, Word};
@@ -104,7 +104,10 @@ pub(super) fn lies_in_open_folder(path: &[Segment]) -> bool {
 /// Returns `true` if the segment may be the name.
 fn may_be(segment: &Segment, name: &str) -> bool {
     match segment {
-        Segment::Name(given) => intersect(given, &tokens(name)),
+        Segment::Name(given) => match given.first() {
+            Some(GlobToken::Char(first)) if !name.starts_with(*first) => false,
+            _ => intersect(given, &tokens(name)),
+        },
         _ => true,
     }
 }

@@ -187,7 +187,8 @@ pub(super) fn text_of(segment: &Segment) -> Option<String> {
 }
 
 pub(super) fn is_literal(segment: &Segment) -> bool {
-    text_of(segment).is_some()
+    let is_known = |token: &GlobToken| character(token).is_some();
+    matches!(segment, Segment::Name(name) if name.iter().all(is_known))
 }
 
 pub(super) fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
@@ -454,8 +455,8 @@ fn is_text(name: &[GlobToken], text: &str) -> bool {
 fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
     let columns = path.len() + 1;
     let mut next_row = vec![Match::No; columns];
+    let mut row = next_row.clone();
     for i in (0..=pattern.len()).rev() {
-        let mut row = vec![Match::No; columns];
         for j in (0..columns).rev() {
             row[j] = match (pattern.get(i), path.get(j)) {
                 (None, None) => Match::Yes,
@@ -473,7 +474,7 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
             };
         }
 
-        next_row = row;
+        std::mem::swap(&mut row, &mut next_row);
     }
 
     next_row[0]
