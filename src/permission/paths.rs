@@ -468,7 +468,10 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
                 (Some(_), Some(Segment::Unknown)) => Match::Maybe,
                 (Some(Segment::Deep), Some(_)) => next_row[j].max(row[j + 1]),
                 (Some(Segment::Name(wanted)), Some(Segment::Name(given))) => {
-                    next_row[j + 1].min(segment(wanted, given, j + 1 == path.len()))
+                    match next_row[j + 1] {
+                        Match::No => Match::No,
+                        end => end.min(segment(wanted, given, j + 1 == path.len())),
+                    }
                 }
                 (Some(_), Some(_)) => Match::Maybe,
             };

@@ -118,6 +118,7 @@ impl Parser<'_> {
         }
 
         self.bump_by(2)?;
+        self.cx.enter()?;
         let mut content = Word::default();
         let mut depth = 1_usize;
         while depth > 0 {
@@ -145,6 +146,7 @@ impl Parser<'_> {
             }
         }
 
+        self.cx.leave();
         // If no file matches, the word stays as it is, and what stands in it may be a folder.
         let has_folder = content.literal().is_none_or(|text| text.contains('/'));
         if has_folder && group == Group::Name {
