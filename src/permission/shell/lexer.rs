@@ -147,10 +147,11 @@ impl Parser<'_> {
         }
 
         self.cx.leave();
-        // If no file matches, the word stays as it is, and what stands in it may be a folder.
-        let has_folder = content.literal().is_none_or(|text| text.contains('/'));
-        if has_folder && group == Group::Name {
-            return self.cx.stop("a folder in a group of a pattern");
+        // If no file matches, the word stays as it is: what stands in it may then be a folder, or a
+        // command where a shell reads the word again.
+        let is_other = |text: String| text.contains([' ', '\t', '/', ';', '&', '<', '>']);
+        if group == Group::Name && content.literal().is_none_or(is_other) {
+            return self.cx.stop("a group in a pattern");
         }
 
         // One wildcard matches no dot at the beginning of a name, but a group may.
