@@ -1,15 +1,17 @@
 //! The paths in the words of a command.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::Hash;
 
 use super::arrivals::leads;
 use super::disk::{Disk, Listing};
+use super::folders::{Folders, MAX_DIRECTORIES};
 use super::glob::Match;
 use super::links::Links;
 use super::open_files::reopened;
 use super::path_words::{WordUse, path_words};
-use super::paths::{MAX_DIRECTORIES, PathContext, PathOf};
+use super::paths::{PathContext, PathOf};
 use super::shell::{Analysis, SimpleCommand, Tree, Use, Word};
 
 /// The words of a command that may be paths, and the targets of links in them.
@@ -23,7 +25,7 @@ pub(super) struct CommandPaths {
     pub(super) shows_files: bool,
     /// True if a program changes a file that a word names.
     pub(super) changes_files: bool,
-    directories: Vec<Word>,
+    folders: Folders,
     runs_git: bool,
     has_project: bool,
     begins_with_cd: bool,
@@ -71,7 +73,8 @@ impl CommandPaths {
     }
 
     pub(super) fn of(analysis: &Analysis, context: &PathContext, disk: &Disk) -> Self {
-        let mut links = Links::new(analysis, context, disk);
+        let folders = Folders::of(analysis, context);
+        let mut links = Links::new(Cow::Borrowed(&folders), context, disk);
         let leads = leads(analysis, context, disk, &mut links);
         let mut make_path_word = |word: &Word| PathWord {
             word: word.clone(),
@@ -80,7 +83,7 @@ impl CommandPaths {
             lead: leads.get(word).copied().unwrap_or(Match::No),
         };
 
-        let reopened = reopened(analysis, context);
+        let reopened = reopened(analysis, context, &folders);
         let paths = distinct(analysis.paths.iter().cloned().chain(reopened));
         Self {
             paths: paths
@@ -91,10 +94,10 @@ impl CommandPaths {
                 .collect(),
             shows_files: analysis.commands.iter().any(shows_files),
             changes_files: analysis.commands.iter().any(changes_files),
-            directories: analysis.used(Use::Directory).cloned().collect(),
             begins_with_cd: analysis.begins_with_cd,
             has_project: analysis.has_project,
             work_folders: analysis.work_folders.iter().map(make_path_word).collect(),
+            folders,
             may_make_folders: analysis.commands.iter().filter(|c| c.is_writer()).count() > 1,
             is_alone: analysis.covered().count() < 2,
             runs_git: analysis
@@ -164,7 +167,7 @@ impl CommandPaths {
 
     /// Returns the paths that a word may be when its command runs, without following links.
     pub(super) fn path_of_word(&self, word: &Word, context: &PathContext) -> PathOf {
-        let path = PathOf::of_word(word, context, &self.directories);
+        let path = PathOf::of_word(word, context, &self.folders);
         if self.begins_with_cd {
             path.in_directory()
         } else {
@@ -184,14 +187,14 @@ impl CommandPaths {
 
     /// Returns `true` if the command changes its folder, or makes a link.
     pub(super) fn changes_places(&self) -> bool {
-        !self.directories.is_empty() || self.used(&[Use::Linked]).next().is_some()
+        !self.folders.directories.is_empty() || self.used(&[Use::Linked]).next().is_some()
     }
 
     /// Returns `true` if a program may run in a folder of which the name says nothing: one that the
     /// command makes up, or one behind many changes.
     pub(super) fn may_run_anywhere(&self) -> bool {
         let mut folders = self.used(&[Use::Directory]);
-        self.directories.len() > MAX_DIRECTORIES || folders.any(|folder| folder.is_made)
+        self.folders.directories.len() > MAX_DIRECTORIES || folders.any(|folder| folder.is_made)
     }
 
     /// Returns the folders that a program works on as on its project.
@@ -207,7 +210,7 @@ impl CommandPaths {
     /// Returns the paths that a word may be. They are computed on demand, because all of them
     /// together take much memory.
     pub(super) fn path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
-        PathOf::of_word(&path_word.word, context, &self.directories)
+        PathOf::of_word(&path_word.word, context, &self.folders)
             .with_link_targets(&path_word.link_targets)
     }
 }

@@ -15,9 +15,9 @@ use super::glob::Match;
 use super::matching::Matcher;
 use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf};
-use super::protected::ProtectedPaths;
+use super::protected::{ProtectedPaths, may_be_of_git};
 use super::rule::{Behavior, Rule, RuleKind};
-use super::shell::{Analysis, Reason, SimpleCommand, Use, Weight, Word};
+use super::shell::{Analysis, Part, Reason, SimpleCommand, Use, Weight, Word};
 
 /// The maximum length of a tool's name in a reason, in characters.
 const MAX_NAME: usize = 64;
@@ -301,8 +301,9 @@ impl Policy<'_> {
         let files = words.map(|(path_word, _)| path_word).chain(targets);
         files.filter(move |file| {
             may_run_anywhere && !file.word.is_dynamic() && {
-                let path = paths.path_of(file, self.context);
-                self.protected_paths.may_be_of_git(&path)
+                let end = file.word.parts.last().and_then(Part::text);
+                let is_folder = end.is_some_and(|text| text.ends_with('/'));
+                may_be_of_git(&paths.path_of(file, self.context), is_folder)
             }
         })
     }
@@ -513,7 +514,8 @@ impl Policy<'_> {
     }
 }
 
-/// Returns the reason why a part of a command was not examined: it may write any protected path.
+/// Returns the reason why a part of a command was not examined. Such a part may write any protected
+/// path.
 fn unread_part<'c>(call: &'c CallAccesses<'_>) -> Option<&'c Reason> {
     // Most texts in the arguments of an unknown tool are no commands.
     let mut commands = call.commands().filter(|_| !call.is_guessed);

@@ -182,6 +182,10 @@ fn braces(text: &str) -> Option<(&str, Vec<&str>, &str)> {
 /// to match dots.
 pub(super) fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) -> Match {
     let is_wild = |token: &GlobToken| character(token).is_none();
+    if !given.iter().chain(wanted).any(is_wild) {
+        return (given == wanted).into();
+    }
+
     let begins_wild = given.first().is_some_and(is_wild);
     let is_doubled = given.starts_with(&[GlobToken::Many, GlobToken::Many]);
     if is_last && begins_wild && !is_doubled && wanted.first() == Some(&GlobToken::Char('.')) {

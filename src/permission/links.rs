@@ -1,5 +1,7 @@
 //! The targets of paths through symbolic links.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -9,9 +11,10 @@ use crate::util::links::follow_links;
 use crate::util::path::lexical;
 
 use super::disk::Disk;
+use super::folders::{Folders, MAX_DIRECTORIES};
 use super::open_files::is_door;
-use super::paths::{MAX_DIRECTORIES, PathContext, PathOf, Segment, is_literal};
-use super::shell::{Analysis, Part, Use, Word};
+use super::paths::{PathContext, PathOf, Segment, is_literal};
+use super::shell::{Part, Word};
 
 /// The maximum number of paths of one command that are looked up; beyond it, a word may lead
 /// anywhere.
@@ -25,7 +28,11 @@ const OPEN_FILES: [&str; 4] = ["/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/std
 pub(super) struct Links<'a> {
     context: &'a PathContext,
     disk: &'a Disk,
-    directories: Vec<Word>,
+    folders: Cow<'a, Folders>,
+    /// True if one of the folders has wildcards.
+    has_glob_folder: bool,
+    /// The same folders with `..` in their paths, made for the first word that needs them.
+    kept_folders: OnceCell<Folders>,
     /// The target of each path that was looked up.
     targets: HashMap<String, Option<String>>,
     /// The targets of the files that each word with wildcards is expanded to.
@@ -33,11 +40,13 @@ pub(super) struct Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    pub(super) fn new(analysis: &Analysis, context: &'a PathContext, disk: &'a Disk) -> Self {
+    pub(super) fn new(folders: Cow<'a, Folders>, context: &'a PathContext, disk: &'a Disk) -> Self {
         Self {
             context,
             disk,
-            directories: analysis.used(Use::Directory).cloned().collect(),
+            has_glob_folder: folders.directories.iter().any(Word::is_glob),
+            folders,
+            kept_folders: OnceCell::new(),
             targets: HashMap::new(),
             expanded_words: HashMap::new(),
         }
@@ -46,19 +55,14 @@ impl<'a> Links<'a> {
     /// Returns the targets for words that none of these folders is for: an option such as `-C` of
     /// another command names it.
     pub(super) fn without<'w>(&self, folders: impl Iterator<Item = &'w Word>) -> Self {
-        let mut directories = self.directories.clone();
+        let mut directories = self.folders.directories.clone();
         for folder in folders {
             if let Some(at) = directories.iter().position(|known| known == folder) {
                 directories.remove(at);
             }
         }
-        Self {
-            context: self.context,
-            disk: self.disk,
-            directories,
-            targets: HashMap::new(),
-            expanded_words: HashMap::new(),
-        }
+        let folders = Folders::new(directories, self.context);
+        Self::new(Cow::Owned(folders), self.context, self.disk)
     }
 
     /// Returns the folders where a path may begin, from the workspace and from where the command
@@ -66,7 +70,7 @@ impl<'a> Links<'a> {
     fn bases(&self, path: &str) -> Vec<String> {
         let mut bases = vec![self.context.workspace.clone().unwrap_or_default()];
         if !path.starts_with('/') {
-            for directory in self.directories.iter().take(MAX_DIRECTORIES) {
+            for directory in self.folders.directories.iter().take(MAX_DIRECTORIES) {
                 if let Some((directory, suffix)) = fixed(directory, self.context)
                     && suffix.is_empty()
                 {
@@ -92,7 +96,7 @@ impl<'a> Links<'a> {
     /// Returns the paths that `word` may be, and those that it leads to.
     pub(super) fn paths_of(&mut self, word: &Word) -> PathOf {
         let targets = self.of_word(word);
-        PathOf::of_word(word, self.context, &self.directories).with_link_targets(&targets)
+        PathOf::of_word(word, self.context, &self.folders).with_link_targets(&targets)
     }
 
     /// Returns `true` if the word, or a link that it names, goes back by `..` from what is missing.
@@ -147,17 +151,19 @@ impl<'a> Links<'a> {
     /// Returns the targets of the existing files that a word with wildcards is expanded to, which
     /// may be links or lie behind links.
     fn of_expansions(&mut self, word: &Word) -> Vec<Word> {
-        let mut words = self.directories.iter().chain([word]);
-        if !words.any(Word::is_glob) {
+        if !self.has_glob_folder && !word.is_glob() {
             return Vec::new();
         }
 
-        let mut paths = PathOf::of_word(word, self.context, &self.directories).0;
+        let mut paths = PathOf::of_word(word, self.context, &self.folders).0;
         let context = PathContext {
             keeps_parents: true,
             ..self.context.clone()
         };
-        for path in PathOf::of_word(word, &context, &self.directories).0 {
+        let folders = self
+            .kept_folders
+            .get_or_init(|| self.folders.in_context(&context));
+        for path in PathOf::of_word(word, &context, folders).0 {
             if !paths.contains(&path) {
                 paths.push(path);
             }

@@ -153,6 +153,7 @@ mod decide;
 mod disk;
 mod enforcement;
 mod explanation;
+mod folders;
 mod form_words;
 mod glob;
 mod grants;

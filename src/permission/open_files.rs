@@ -1,14 +1,18 @@
 //! Files and folders that processes have open, which have paths of their own.
 
-use super::glob::{intersect, tokens};
+use super::folders::Folders;
+use super::glob::{GlobToken, intersect, tokens};
 use super::path_words::{WordUse, path_words};
 use super::paths::{PathContext, PathOf, Segment, start, text_of};
 use super::shell::{Analysis, Files, Use, Word};
 
 /// Returns the files that the command opens to read and may change by the name of an open file,
 /// such as `/dev/fd/3`, and those that it opens to write and may read so, with this use.
-pub(super) fn reopened(analysis: &Analysis, context: &PathContext) -> Vec<(Use, Word)> {
-    let directories: Vec<Word> = analysis.used(Use::Directory).cloned().collect();
+pub(super) fn reopened(
+    analysis: &Analysis,
+    context: &PathContext,
+    folders: &Folders,
+) -> Vec<(Use, Word)> {
     let may_reopen = |changes: bool| {
         let is_used = |word_use: &WordUse| {
             if changes {
@@ -30,7 +34,7 @@ pub(super) fn reopened(analysis: &Analysis, context: &PathContext) -> Vec<(Use, 
             .filter(|(path_use, _)| uses.contains(path_use));
         let paths = paths.map(|(_, word)| word.clone());
         let mut words = paths.chain(words.map(|(word, _)| word));
-        words.any(|word| is_open_file(&PathOf::of_word(&word, context, &directories), changes))
+        words.any(|word| is_open_file(&PathOf::of_word(&word, context, folders), changes))
     };
 
     let mut reopened = Vec::new();
@@ -100,7 +104,10 @@ pub(super) fn lies_in_open_folder(path: &[Segment]) -> bool {
 /// Returns `true` if the segment may be the name.
 fn may_be(segment: &Segment, name: &str) -> bool {
     match segment {
-        Segment::Name(given) => intersect(given, &tokens(name)),
+        Segment::Name(given) => match given.first() {
+            Some(GlobToken::Char(first)) if !name.starts_with(*first) => false,
+            _ => intersect(given, &tokens(name)),
+        },
         _ => true,
     }
 }

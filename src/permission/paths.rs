@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::folders::Folders;
 use super::glob::{GlobToken, Match, character, segment, tokens};
 use super::links::pattern_destination;
 use super::open_files::{leads_elsewhere, lies_in_open_folder};
@@ -36,10 +37,6 @@ pub(crate) enum Segment {
     Unknown,
 }
 
-/// Changes of directory that are followed one by one; after more, a relative path may be anywhere.
-pub(super) const MAX_DIRECTORIES: usize = 4;
-/// The maximum number of directories that are followed from the workspace after more changes.
-const MAX_BASES: usize = 16;
 /// The start of a relative path when its folder is unknown.
 const NO_HOME: &str = "~";
 const NO_WORKSPACE: &str = ".";
@@ -190,7 +187,8 @@ pub(super) fn text_of(segment: &Segment) -> Option<String> {
 }
 
 pub(super) fn is_literal(segment: &Segment) -> bool {
-    text_of(segment).is_some()
+    let is_known = |token: &GlobToken| character(token).is_some();
+    matches!(segment, Segment::Name(name) if name.iter().all(is_known))
 }
 
 pub(super) fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
@@ -220,36 +218,17 @@ pub(crate) struct PathOf(pub(super) Vec<Vec<Segment>>);
 impl PathOf {
     /// A path that a tool was given.
     pub(crate) fn of_text(text: &str, context: &PathContext) -> Self {
-        Self::of_word(&home_word(text), context, &[])
+        Self::of_word(&home_word(text), context, &Folders::default())
     }
 
-    /// A word of a command that may have changed to one of `directories`.
-    pub(crate) fn of_word(word: &Word, context: &PathContext, directories: &[Word]) -> Self {
+    /// A word of a command that may have changed to one of `folders`.
+    pub(crate) fn of_word(word: &Word, context: &PathContext, folders: &Folders) -> Self {
         let mut paths = vec![resolve(word, &root(context), context)];
-        let left_word = in_left_folder(word).filter(|_| !directories.is_empty());
+        let left_word = folders.left_word(word);
         if !is_anchored(word) || left_word.is_some() {
-            let mut bases = vec![root(context)];
-            let is_known = directories.len() <= MAX_DIRECTORIES;
-            if !is_known {
-                bases.push(vec![Segment::Unknown]);
-            }
-
-            for directory in followed(directories) {
-                let count = if is_known { bases.len() } else { 1 };
-                for at in 0..count {
-                    let next = resolve(directory, &bases[at], context);
-                    if !bases.contains(&next) {
-                        bases.push(next);
-                    }
-                }
-            }
-
-            paths.extend(
-                bases
-                    .iter()
-                    .skip(1)
-                    .map(|base| resolve(word, base, context)),
-            );
+            let bases = &folders.bases;
+            let other_bases = bases.iter().skip(1);
+            paths.extend(other_bases.map(|base| resolve(word, base, context)));
             if let Some(word) = left_word {
                 // It may be another folder, too: the first path is not certain.
                 paths.push(paths[0].clone());
@@ -394,38 +373,6 @@ fn is_anchored(word: &Word) -> bool {
     }
 }
 
-/// Returns the directories from which relative paths are resolved.
-fn followed(directories: &[Word]) -> Vec<&Word> {
-    if directories.len() <= MAX_DIRECTORIES {
-        return directories.iter().collect();
-    }
-    let mut followed = Vec::new();
-    for directory in directories.iter().take(4 * MAX_BASES) {
-        if followed.len() < MAX_BASES && !followed.contains(&directory) {
-            followed.push(directory);
-        }
-    }
-    followed
-}
-
-/// Returns the word from the folder of the command, if it begins with a folder that the command has
-/// left: `~-/x`, `~1/x`, `$OLDPWD/x`.
-fn in_left_folder(word: &Word) -> Option<Word> {
-    let is_index = |c: char| c.is_ascii_digit() || "+-".contains(c);
-    let is_left = match word.parts.first()? {
-        Part::Home(name) => name.starts_with(is_index),
-        part => part.variable() == Some("OLDPWD"),
-    };
-    is_left.then(|| {
-        let mut word = word.clone();
-        word.parts[0] = Part::Value {
-            name: Some("PWD".to_owned()),
-            quoted: true,
-        };
-        word
-    })
-}
-
 /// Returns `true` if nothing is joined to `~`: `~{a,b}` names users.
 fn ends_name(next: Option<&Part>) -> bool {
     match next {
@@ -434,7 +381,8 @@ fn ends_name(next: Option<&Part>) -> bool {
     }
 }
 
-fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment> {
+/// Returns the path of a word, from a folder.
+pub(super) fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment> {
     let finish = if context.keeps_parents { push } else { finish };
     let mut path: Vec<Segment> = base.to_vec();
     let mut name: Vec<GlobToken> = Vec::new();
@@ -507,8 +455,8 @@ fn is_text(name: &[GlobToken], text: &str) -> bool {
 fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
     let columns = path.len() + 1;
     let mut next_row = vec![Match::No; columns];
+    let mut row = next_row.clone();
     for i in (0..=pattern.len()).rev() {
-        let mut row = vec![Match::No; columns];
         for j in (0..columns).rev() {
             row[j] = match (pattern.get(i), path.get(j)) {
                 (None, None) => Match::Yes,
@@ -520,13 +468,16 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
                 (Some(_), Some(Segment::Unknown)) => Match::Maybe,
                 (Some(Segment::Deep), Some(_)) => next_row[j].max(row[j + 1]),
                 (Some(Segment::Name(wanted)), Some(Segment::Name(given))) => {
-                    next_row[j + 1].min(segment(wanted, given, j + 1 == path.len()))
+                    match next_row[j + 1] {
+                        Match::No => Match::No,
+                        end => end.min(segment(wanted, given, j + 1 == path.len())),
+                    }
                 }
                 (Some(_), Some(_)) => Match::Maybe,
             };
         }
 
-        next_row = row;
+        std::mem::swap(&mut row, &mut next_row);
     }
 
     next_row[0]

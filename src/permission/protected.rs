@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::beneath::Beneath;
 use super::disk::Disk;
 use super::glob::{GlobToken, Match, intersect, tokens};
-use super::paths::{PathContext, PathOf, PathPattern, Segment, is_literal};
+use super::paths::{PathContext, PathOf, PathPattern, Segment, best_match, folded, is_literal};
 
 /// Protected in each folder of git, in any case of letters: git runs them or what they name, or
 /// checks it out.
@@ -31,38 +31,105 @@ const ANYWHERE: &str = "\
 
 /// Protected from being replaced as a whole. Words of commands that name them are mostly not paths
 /// to write.
-const REPLACED: [&str; 3] = ["/**/.git", "/**/.git/modules/*", "./skills"];
+const REPLACED: [&str; 2] = ["/**/.git", "/**/.git/modules/*"];
 
-static PROTECTED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| {
+/// The files, not folders, of git.
+const FILES_OF_GIT: [&str; 6] = [
+    "config",
+    "config.worktree",
+    "commondir",
+    "HEAD",
+    "attributes",
+    "packed-refs",
+];
+
+static PROTECTED_PATTERNS: LazyLock<Vec<Vec<Segment>>> = LazyLock::new(|| {
     let of_git = GIT
         .split_whitespace()
         .map(|name| format!("/**/.git/{name}"));
     let others = ANYWHERE
         .split_whitespace()
         .map(|name| format!("/**/{name}"));
-    patterns(of_git.chain(others).chain(["./skills/*".to_owned()]))
+    folded_patterns(of_git.chain(others))
 });
-static REPLACED_PATTERNS: LazyLock<Vec<PathPattern>> =
-    LazyLock::new(|| patterns(REPLACED.map(str::to_owned).into_iter()));
+static REPLACED_PATTERNS: LazyLock<Vec<Vec<Segment>>> =
+    LazyLock::new(|| folded_patterns(REPLACED.map(str::to_owned).into_iter()));
+
+/// The skills of the workspace, each of which is protected, and their folder, which is protected
+/// from being replaced.
+static SKILLS: LazyLock<[PathPattern; 2]> =
+    LazyLock::new(|| ["./skills/*", "./skills"].map(pattern));
 
 /// The files of git, from its folder or from the one of its hooks. Other projects have folders with
 /// the names of those of hooks and configurations, the content of which does not count.
-static GIT_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| {
-    let is_common = |name: &str| name.ends_with("hooks") || name.ends_with("config");
-    let of_git = GIT.split_whitespace().flat_map(|name| {
-        let content = (!is_common(name)).then(|| format!("/{name}/**"));
-        [Some(format!("/{name}")), content].into_iter().flatten()
-    });
+static GIT_PATTERNS: LazyLock<Vec<Vec<Segment>>> = LazyLock::new(|| {
     let hooks = HOOKS.split_whitespace();
     let hooks = hooks.flat_map(|name| [format!("/{name}"), format!("/hooks/{name}")]);
-    patterns(of_git.chain(hooks))
+    folded_patterns(names_of_git(|_| true).chain(hooks))
 });
 
-fn patterns(texts: impl Iterator<Item = String>) -> Vec<PathPattern> {
-    let patterns = texts.map(|text| PathPattern::new(&text));
-    patterns
-        .map(|pattern| pattern.expect("the lists hold patterns"))
+/// The folders of git among them.
+static GIT_FOLDERS: LazyLock<Vec<Vec<Segment>>> = LazyLock::new(|| {
+    let is_folder = |name: &str| !FILES_OF_GIT.iter().any(|file| name.ends_with(file));
+    folded_patterns(names_of_git(is_folder))
+});
+
+/// Returns the patterns of names in the folder of git.
+fn names_of_git(is_wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
+    let is_common = |name: &str| name.ends_with("hooks") || name.ends_with("config");
+    let names = GIT.split_whitespace().filter(move |name| is_wanted(name));
+    names.flat_map(move |name| {
+        let content = (!is_common(name)).then(|| format!("/{name}/**"));
+        [Some(format!("/{name}")), content].into_iter().flatten()
+    })
+}
+
+fn pattern(text: &str) -> PathPattern {
+    PathPattern::new(text).expect("the lists hold patterns")
+}
+
+/// Returns the segments of absolute patterns, as they are compared with folded paths.
+fn folded_patterns(texts: impl Iterator<Item = String>) -> Vec<Vec<Segment>> {
+    let context = PathContext {
+        folds_case: true,
+        ..PathContext::default()
+    };
+    texts
+        .map(|text| pattern(&text).compared(&context))
         .collect()
+}
+
+/// Returns `true` if the path, which is folded, may match one of the patterns; with `beneath`, also
+/// if it may lie below such a path.
+fn matches_any(patterns: &[Vec<Segment>], path: &PathOf, beneath: bool) -> bool {
+    let mut patterns = patterns.iter();
+    patterns.any(|pattern| best_match(pattern, path, beneath) >= Match::Maybe)
+}
+
+/// Returns `true` if the names behind the unknown part of a path are those of a file of git, or of
+/// a folder if only a folder can have the path.
+pub(super) fn may_be_of_git(path: &PathOf, is_folder: bool) -> bool {
+    let is_unknown = |segment: &Segment| *segment == Segment::Unknown;
+    // A word has the same names behind each folder of the command.
+    let mut known_names = PathOf(Vec::new());
+    for path in &path.0 {
+        let Some(at) = path.iter().rposition(is_unknown) else {
+            continue;
+        };
+        let names = &path[at + 1..];
+        if names.iter().all(is_literal) {
+            let names: Vec<Segment> = names.iter().map(folded).collect();
+            if !known_names.0.contains(&names) {
+                known_names.0.push(names);
+            }
+        }
+    }
+    let patterns = if is_folder {
+        &GIT_FOLDERS
+    } else {
+        &GIT_PATTERNS
+    };
+    matches_any(patterns, &known_names, false)
 }
 
 /// Returns the paths of this name in a repository, if files or hooks of git have it. In the name,
@@ -103,8 +170,9 @@ impl ProtectedPaths<'_> {
     /// Returns `true` if writing `path` may change or replace a protected path.
     pub(super) fn contain_or_are(&self, path: &PathOf) -> bool {
         self.is_any(path, |path, context| {
-            let is_replaced = |pattern: &PathPattern| pattern.is(path, context) >= Match::Maybe;
-            self.is_listed(path, context) || REPLACED_PATTERNS.iter().any(is_replaced)
+            self.is_listed(path, context)
+                || matches_any(&REPLACED_PATTERNS, path, false)
+                || matches_any(&[SKILLS[1].compared(context)], path, false)
         })
     }
 
@@ -118,23 +186,10 @@ impl ProtectedPaths<'_> {
         };
         // Each by itself: one of them may be the target of a link.
         let is_made = |path: &Vec<Segment>| {
-            has_beginning(path) && self.is_listed(&PathOf(vec![path.clone()]), &context)
+            has_beginning(path)
+                && self.is_listed(&PathOf(vec![path.clone()]).compared(&context), &context)
         };
         path.0.iter().any(is_made) && !self.is_memory(path)
-    }
-
-    /// Returns `true` if the names behind the unknown part of a path are those of a file of git.
-    pub(super) fn may_be_of_git(&self, path: &PathOf) -> bool {
-        let context = self.folding_context();
-        let is_unknown = |segment: &Segment| *segment == Segment::Unknown;
-        path.0.iter().any(|path| {
-            let Some(at) = path.iter().rposition(is_unknown) else {
-                return false;
-            };
-            let names = PathOf(vec![path[at + 1..].to_vec()]);
-            let is_name = |name: &PathPattern| name.is(&names, &context) >= Match::Maybe;
-            names.0.iter().flatten().all(is_literal) && GIT_PATTERNS.iter().any(is_name)
-        })
     }
 
     /// Returns `true` if a path that the program protects lies in a folder. For the files of the
@@ -154,17 +209,20 @@ impl ProtectedPaths<'_> {
         }
     }
 
+    /// Returns `true` if the path, which is folded, may be or lie below a protected one.
     fn is_listed(&self, path: &PathOf, context: &PathContext) -> bool {
-        let own = self.own.iter().chain(self.sources);
-        let mut patterns = PROTECTED_PATTERNS.iter().chain(own);
-        patterns.any(|pattern| pattern.catches(path, context) >= Match::Maybe)
+        let own = self.own.iter().chain(self.sources).chain(&SKILLS[..1]);
+        let mut own = own.map(|pattern| pattern.compared(context));
+        matches_any(&PROTECTED_PATTERNS, path, true)
+            || own.any(|pattern| matches_any(&[pattern], path, true))
     }
 
     /// Returns `true` if the predicate is true for a path that `path` may be, other than the
-    /// memory.
+    /// memory. The predicate is given the folded path.
     fn is_any(&self, path: &PathOf, predicate: impl Fn(&PathOf, &PathContext) -> bool) -> bool {
         let context = self.folding_context();
-        let is_protected = |path: &PathOf| predicate(path, &context) && !self.is_memory(path);
+        let is_protected =
+            |path: &PathOf| predicate(&path.compared(&context), &context) && !self.is_memory(path);
         is_protected(path)
             && expansions(path, self.context, self.disk)
                 .is_none_or(|paths| paths.iter().any(is_protected))

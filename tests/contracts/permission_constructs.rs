@@ -28,6 +28,10 @@ fn denied_command_in_any_construct_is_denied() {
         ("f() { a; }; function g ( b ); { c; }; (d)", "a b c d"),
         ("coproc a b; coproc N { c; }; time -p d; ! e", "a c d e"),
         ("[[ $(a) == b && -n `c` ]] && (( $(d) ))", "a c d"),
+        (
+            "[[ $(a) == *.@(x|$(b)|(`c`)) ]]; d !(x|\")\"); e",
+            "a b c d e",
+        ),
         ("a <<E\n$(b)\nE\nc <<'E'\n$(d)\nE\ne", "a b c e"),
         ("a > >(b) 2> $(c) <<< $(d)", "a b c d"),
         ("x=$(a) y=(b $(c)) z[$(d)]=1 e", "a c d e"),
@@ -156,6 +160,7 @@ fn what_only_bash_reads_so_is_a_question_in_other_shells() {
         "ls ${a,,}",
         "ls \"${a:-'b'}\"",
         "ls \"${a:-\"b\"}\"",
+        "ls a@(b|c)",
         "bash -c 'ls'; ls $'a'",
         "sh -c \"ls \\$'a'\"",
     ] {

@@ -39,6 +39,8 @@ pub(crate) struct UnknownOption {
     pub(crate) name: String,
     /// The word that may be its value.
     pub(crate) value: Option<Word>,
+    /// True if the value stands in the word of the option.
+    pub(crate) is_attached: bool,
 }
 
 impl<'a> Arguments<'a> {
@@ -154,19 +156,17 @@ impl<'a> Arguments<'a> {
         let value = word.without_prefix(&format!("{option}="));
         let exact_entry = program.option(&name);
         let Some(entry) = exact_entry.or_else(|| program.abbreviated(&name)) else {
-            self.add_unknown(program, name, || value.or_else(|| next.cloned()));
+            self.add_unknown(program, name, || value, next);
             return false;
         };
 
         if exact_entry.is_none() && program.dash != Dash::Harmless {
             // It may be the beginning of another option as well.
-            self.add_unknown(program, name.clone(), || {
-                value.clone().or_else(|| next.cloned())
-            });
+            self.add_unknown(program, name.clone(), || value.clone(), next);
         }
 
         if value.is_none() && word.literal().is_none() {
-            self.add_unknown(program, word.to_string(), || next.cloned());
+            self.add_unknown(program, word.to_string(), || None, next);
         }
 
         // `--check=false`, `--check false`; a word such as `always` is a kind of yes.
@@ -177,7 +177,7 @@ impl<'a> Arguments<'a> {
             None => next.is_some_and(|next| is_no(&text(next))),
         };
         if entry.value.is_none() && is_off {
-            self.add_unknown(program, name.clone(), || None);
+            self.add_unknown(program, name.clone(), || None, None);
         }
 
         let takes_next = entry.value.is_some() && !entry.is_attached && value.is_none();
@@ -208,7 +208,7 @@ impl<'a> Arguments<'a> {
                     continue;
                 }
 
-                self.add_unknown(program, name, || attached().or_else(|| next.cloned()));
+                self.add_unknown(program, name, attached, next);
                 if program.dash == Dash::Harmless {
                     continue;
                 }
@@ -220,7 +220,7 @@ impl<'a> Arguments<'a> {
                 let number = attached().or_else(|| next.cloned());
                 if !number.is_some_and(|number| is_number(&number)) {
                     // Some versions of the program take no value for this option.
-                    self.add_unknown(program, prefix.to_owned(), || next.cloned());
+                    self.add_unknown(program, prefix.to_owned(), || None, next);
                     return false;
                 }
             }
@@ -237,13 +237,13 @@ impl<'a> Arguments<'a> {
             self.add(&entry, name, None);
             let is_joined = |rest: &str| rest.contains(|c: char| !c.is_ascii_digit());
             if program.takes("single") && is_joined(&prefix[end..]) {
-                self.add_unknown(program, prefix.to_owned(), || next.cloned());
+                self.add_unknown(program, prefix.to_owned(), || None, next);
                 return false;
             }
         }
 
         if word.literal().is_none() {
-            self.add_unknown(program, word.to_string(), || next.cloned());
+            self.add_unknown(program, word.to_string(), || None, next);
             self.add_any_option(program, word);
         }
 
@@ -274,18 +274,26 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// Adds an option of which the value may stand in its word, or may be the next word.
     fn add_unknown(
         &mut self,
         program: &Program,
         name: String,
-        value: impl FnOnce() -> Option<Word>,
+        attached: impl FnOnce() -> Option<Word>,
+        next: Option<&Word>,
     ) {
-        let value = match program.dash {
+        let (attached, next) = match program.dash {
             // It runs nothing.
-            Dash::Harmless => None,
-            _ => value(),
+            Dash::Harmless => (None, None),
+            _ => (attached(), next),
         };
-        self.unknown.push(UnknownOption { name, value });
+        let is_attached = attached.as_ref().is_some_and(|value| value.len() > 0);
+        let value = attached.or_else(|| next.cloned());
+        self.unknown.push(UnknownOption {
+            name,
+            value,
+            is_attached,
+        });
     }
 
     /// Returns `true` if the first operand is `text`.

@@ -29,7 +29,7 @@ const KNOWN: &str = "\
 cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata locate-project fmt add!install!i remove,rm update audit expand package!build!check fix!build!check!fmt install!build!b
 rustup|show update!*
 npm pnpm|config+set,config+delete,config+del,config+rm,config+edit,config+fix,c+set,c+delete,c+del,c+rm,c+edit,c+fix,set!*>.npmrc,~/.npmrc config!*
-yarn|config+set,config+delete,config+unset,config+edit,set+version,plugin+import,plugin+remove!*>.npmrc,~/.npmrc,.yarnrc.yml,~/.yarnrc.yml config!*
+yarn|config+set,config+delete,config+unset,config+edit,set+version,plugin+import,plugin+remove!*>.yarnrc.yml,~/.yarnrc.yml,.npmrc,~/.npmrc config!*
 npm pnpm|version+.
 npm pnpm yarn bun|audit+--fix,audit+fix!install!i!update!up!dedupe version+--ignore-scripts,pack+--ignore-scripts version!run!run-script!publish pack!run!run-script init!create!install!i test,t,tst run,run-script start stop audit why ping workspace restart!start!stop
 npm|pkg+get pkg+set,pkg+delete!* dedupe!install!update!i prune!uninstall!remove!rm ci!install!i install+.,i+.!install!i!ci install,i,add,update,remove,uninstall,un,rm!ci

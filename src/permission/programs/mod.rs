@@ -15,7 +15,7 @@ mod readers;
 mod wrappers;
 mod writers;
 
-pub(crate) use arguments::{Arguments, is_uncertain};
+pub(crate) use arguments::{Arguments, UnknownOption, is_uncertain};
 pub(crate) use closed::{KnownFiles, known_files};
 pub(crate) use forms::{Complete, Form, has_fixed_end, subcommand_words};
 pub(crate) use known::{is_group, known};

@@ -12,7 +12,8 @@ use crate::util::text::is_hidden;
 /// Takes a command apart as `shell` reads it.
 pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
     let (mut is_off, mut has_own_home) = (false, false);
-    // It is read again with what was found, which is not taken back: at most three times.
+    // It is read again with what the reading before found: at most three readings, since flags are
+    // only set.
     loop {
         let mut cx = Context {
             shell,

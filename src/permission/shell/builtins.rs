@@ -131,19 +131,19 @@ pub(super) fn is_harmless_setting(word: &Word) -> bool {
     is_name || (text.starts_with(['-', '+']) && text[1..].bytes().all(is_known))
 }
 
-/// Returns the directories that `cd` may change to with these words: home without any, or what the
-/// script sets it to.
+/// Returns the directories that `cd` may change to with these words: home, or what the script sets
+/// it to, without any; the folder before with `-`; with `CDPATH`, also one in another folder.
 fn directories(cx: &mut Context, args: &[Word]) -> Vec<Word> {
     if let Some(target) = args.iter().find(|word| !word.starts_with_dash()) {
         let mut values = cx.constants.get("CDPATH").into_iter().flatten();
         let is_set = cx.analysis.unknown.contains("CDPATH") || values.any(|value| !value.is(""));
-        let mut found = Word::default();
-        found.push_value(None, true);
-        found.push_text("/", true);
-        found.parts.extend_from_slice(&target.parts);
+        let mut searched_folder = Word::default();
+        searched_folder.push_value(None, true);
+        searched_folder.push_text("/", true);
+        searched_folder.parts.extend_from_slice(&target.parts);
         return [target.clone()]
             .into_iter()
-            .chain(is_set.then_some(found))
+            .chain(is_set.then_some(searched_folder))
             .collect();
     }
     let name = if args.is_empty() { "HOME" } else { "OLDPWD" };

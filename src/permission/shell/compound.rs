@@ -2,6 +2,7 @@
 
 use super::analysis::Reason;
 use super::context::Parse;
+use super::lexer::Group;
 use super::parser::Parser;
 use super::word::Word;
 
@@ -141,7 +142,7 @@ impl Parser<'_> {
             self.bump_by(2)?;
             loop {
                 self.blanks()?;
-                let next_words = self.expanded_words()?;
+                let next_words = self.expanded_words(Group::Name)?;
                 if next_words.is_empty() {
                     break;
                 }
@@ -192,7 +193,7 @@ impl Parser<'_> {
             self.take("(")?;
             loop {
                 self.blanks()?;
-                if self.word()?.is_none() {
+                if self.word_with(Group::Text)?.is_none() {
                     return self.cx.stop("a case pattern");
                 }
 
@@ -223,6 +224,7 @@ impl Parser<'_> {
     /// `[[ .. ]]`. If it compares numbers, each word may be arithmetic.
     fn test(&mut self) -> Parse<()> {
         let mut words: Vec<Word> = Vec::new();
+        let mut next_group = Group::End;
         loop {
             self.newlines()?;
             if self.word_ahead().as_deref() == Some("]]") {
@@ -230,6 +232,7 @@ impl Parser<'_> {
                 break;
             }
 
+            let group = std::mem::replace(&mut next_group, Group::End);
             if self.take("&&")? || self.take("||")? || self.take("(")? || self.take(")")? {
                 continue;
             }
@@ -239,9 +242,12 @@ impl Parser<'_> {
                 continue;
             }
 
-            let Some(word) = self.word()? else {
+            let Some(word) = self.word_with(group)? else {
                 return self.cx.stop("a test");
             };
+            if matches!(word.plain().as_deref(), Some("==" | "=" | "!=")) {
+                next_group = Group::Text;
+            }
 
             if word.plain().as_deref() == Some("=~") {
                 self.blanks()?;

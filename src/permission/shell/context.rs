@@ -44,6 +44,8 @@ pub(super) struct Context {
     pub(super) analysis: Analysis,
     /// The shell that runs the script being parsed.
     pub(super) shell: Shell,
+    /// True if that shell is zsh, in which patterns may run code.
+    pub(super) is_zsh: bool,
     pub(super) work: usize,
     pub(super) words: usize,
     pub(super) depth: usize,
@@ -78,7 +80,7 @@ pub(super) struct Context {
     pub(super) printers: BTreeSet<String>,
     /// True if the script sets the variables that `~` stands for.
     pub(super) has_own_home: bool,
-    /// True if such a variable was found, other than for a program alone.
+    /// True if the script sets `HOME`, `PWD`, `OLDPWD` or `DIRSTACK`, other than for one program.
     pub(super) sets_folders: bool,
     /// True if a command gives a program another name.
     pub(super) has_alias: bool,
@@ -139,7 +141,8 @@ impl Context {
         Err(Stop)
     }
 
-    /// Notes that a part of the command is not examined, unless it only may run.
+    /// Notes that a part of the command is not examined, unless it only may run. If the limit is
+    /// reached, nothing behind it is examined, so that it counts in any case.
     pub(super) fn leave_out(&mut self, reason: Reason) {
         if !self.is_guessing || self.is_full {
             self.analysis.unread.get_or_insert(reason.clone());

@@ -2,6 +2,7 @@
 
 use super::analysis::{Reason, SimpleCommand, Use};
 use super::context::Parse;
+use super::lexer::Group;
 use super::parser::Parser;
 use super::word::{Part, Word};
 
@@ -131,7 +132,7 @@ impl Parser<'_> {
         // A here-string keeps its braces.
         let targets: Vec<Word> = match operator {
             "<<<" => self.word()?.into_iter().collect(),
-            _ => self.expanded_words()?,
+            _ => self.expanded_words(Group::End)?,
         };
         if targets.is_empty() {
             return self.cx.stop("a redirection without a target");

@@ -27,9 +27,25 @@ fn may_close(rest: &[u8]) -> bool {
     rest.len() > LOOK_AHEAD
 }
 
+/// The meaning of `(` behind an unquoted `?`, `*`, `+`, `@` or `!`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    /// It ends the word.
+    End,
+    /// It begins a group in the name of files.
+    Name,
+    /// It begins a group in a pattern that a text is compared with.
+    Text,
+}
+
 impl Parser<'_> {
     /// Returns the word at the cursor, braces not expanded; `None` if there is none.
     pub(super) fn word(&mut self) -> Parse<Option<Word>> {
+        self.word_with(Group::End)
+    }
+
+    /// Returns the word at the cursor, which may have groups, as [`word`](Self::word) does.
+    pub(super) fn word_with(&mut self, group: Group) -> Parse<Option<Word>> {
         let mut word = Word::default();
         let mut has_word = false;
         while let Some(c) = self.peek() {
@@ -39,12 +55,12 @@ impl Parser<'_> {
                     if self.peek_at(1) != Some(b'(') {
                         break;
                     }
-
-                    self.cx.bash_only("`<(..)`");
-                    self.bump_by(2)?;
-                    self.substitution_body()?;
-                    word.push_text("/dev/fd/", true);
-                    word.push_value(None, true);
+                    self.process(&mut word)?;
+                }
+                b'?' | b'*' | b'+' | b'@' | b'!'
+                    if group != Group::End && self.peek_at(1) == Some(b'(') =>
+                {
+                    self.group(&mut word, group)?;
                 }
                 b'\\' => {
                     self.bump()?;
@@ -82,6 +98,67 @@ impl Parser<'_> {
         Ok(has_word.then_some(word))
     }
 
+    /// `<(..)` or `>(..)` at the cursor.
+    fn process(&mut self, word: &mut Word) -> Parse<()> {
+        self.cx.bash_only("`<(..)`");
+        self.bump_by(2)?;
+        self.substitution_body()?;
+        word.push_text("/dev/fd/", true);
+        word.push_value(None, true);
+        Ok(())
+    }
+
+    /// `@(..)` and its like at the cursor: any part of a name. Where bash does not read it as a
+    /// pattern, it is an error, so that nothing runs.
+    fn group(&mut self, word: &mut Word, group: Group) -> Parse<()> {
+        self.cx.bash_only("`@(..)`");
+        if self.cx.is_zsh {
+            // What stands in it may be code.
+            return self.cx.stop("a group in a pattern");
+        }
+
+        self.bump_by(2)?;
+        self.cx.enter()?;
+        let mut content = Word::default();
+        let mut depth = 1_usize;
+        while depth > 0 {
+            match self.peek() {
+                // Braces and commas may divide the word into several ones.
+                None | Some(b'\n' | b'{' | b'}' | b',') => {
+                    return self.cx.stop("a group in a pattern");
+                }
+                Some(b'\\') => {
+                    self.bump()?;
+                    if self.src.get(self.pos).is_some() {
+                        self.character(&mut content, true)?;
+                    }
+                }
+                Some(b'\'') => self.single(&mut content)?,
+                Some(b'"') => self.double(&mut content)?,
+                Some(b'$') => self.dollar(&mut content, false)?,
+                Some(b'`') => self.backtick(&mut content, false)?,
+                Some(b'<' | b'>') if self.peek_at(1) == Some(b'(') => self.process(&mut content)?,
+                Some(c) => {
+                    depth += usize::from(c == b'(');
+                    depth -= usize::from(c == b')');
+                    self.character(&mut content, false)?;
+                }
+            }
+        }
+
+        self.cx.leave();
+        // If no file matches, the word stays as it is: what stands in it may then be a folder, or a
+        // command where a shell reads the word again.
+        let is_other = |text: String| text.contains([' ', '\t', '/', ';', '&', '<', '>']);
+        if group == Group::Name && content.literal().is_none_or(is_other) {
+            return self.cx.stop("a group in a pattern");
+        }
+
+        // One wildcard matches no dot at the beginning of a name, but a group may.
+        word.parts.extend([Part::Glob('*'), Part::Glob('*')]);
+        Ok(())
+    }
+
     /// `[..]` in a pattern is one character; a bracket that nothing closes is text.
     fn bracket(&mut self, word: &mut Word) -> Parse<()> {
         let rest = &self.src[self.pos + 1..];
@@ -113,8 +190,8 @@ impl Parser<'_> {
     }
 
     /// Returns the words that the word at the cursor becomes; none if there is none.
-    pub(super) fn expanded_words(&mut self) -> Parse<Vec<Word>> {
-        let Some(word) = self.word()? else {
+    pub(super) fn expanded_words(&mut self, group: Group) -> Parse<Vec<Word>> {
+        let Some(word) = self.word_with(group)? else {
             return Ok(Vec::new());
         };
         self.cx.work += word.parts.len();

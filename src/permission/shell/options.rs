@@ -1,6 +1,6 @@
 //! Options that run programs, write files or change settings.
 
-use crate::permission::programs::{Dash, Program, is_uncertain};
+use crate::permission::programs::{Dash, Program, UnknownOption, is_uncertain};
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::context::Context;
@@ -23,8 +23,8 @@ pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
             );
         }
 
-        if let Some(value) = option.value.as_ref().filter(|_| program.reads) {
-            output(cx, command, &option.name, value);
+        if program.reads {
+            output(cx, option);
         }
         match program.dash {
             Dash::Harmless => {}
@@ -73,16 +73,15 @@ pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
 /// Notes the file that a reader may write because of an option that its row does not have: a value
 /// in the word of the option, unless that selects something, or the word behind an option with the
 /// name of an output. Behind another one, it may be a file that is read.
-fn output(cx: &mut Context, command: &SimpleCommand, name: &str, value: &Word) {
+fn output(cx: &mut Context, option: &UnknownOption) {
     const OUTPUTS: &str = "out save report write diag dump log sql count found ignored categor";
     const CHOICES: &str = "exclude ignore include skip not match glob pattern filter e g I";
-    let text = value.to_string();
-    let is_joined = command.argv.iter().map(Word::to_string).any(|word| {
-        let before = word.strip_suffix(&*text);
-        word.starts_with('-') && before.is_some_and(|before| !before.is_empty())
-    });
+    let Some(value) = &option.value else {
+        return;
+    };
+    let name = option.name.as_str();
     let mut parts = name.split(['-', '_']).filter(|part| !part.is_empty());
-    let may_write = if is_joined {
+    let may_write = if option.is_attached {
         !parts.any(|part| CHOICES.split(' ').any(|known| known == part))
     } else {
         let is_output = |part: &str| {

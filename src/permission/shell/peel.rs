@@ -256,16 +256,16 @@ pub(super) fn git_files(argv: &[Word]) -> Vec<Word> {
 
 /// Returns the texts of the word, with `*` and `?` in the places of its wildcards.
 fn wild_text(word: &Word) -> String {
-    let mut all = String::new();
+    let mut pattern = String::new();
     for part in &word.parts {
         match part {
-            Part::Text { text, .. } => all.push_str(text),
-            Part::Glob('?') => all.push('?'),
-            Part::Brace(c) => all.push(*c),
-            _ => all.push('*'),
+            Part::Text { text, .. } => pattern.push_str(text),
+            Part::Glob('?') => pattern.push('?'),
+            Part::Brace(c) => pattern.push(*c),
+            _ => pattern.push('*'),
         }
     }
-    all
+    pattern
 }
 
 /// Notes the names and paths by which `find` selects files; they are written if it `cuts`.
@@ -283,8 +283,13 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
             .extend(pattern.filter(|_| cuts).map(|word| (Use::Target, word)));
     }
     let is_changing = cuts || executes_editors(argv);
+    let runs_none = executed(argv).next().is_none();
     for file in git_files(argv).into_iter().filter(|_| is_changing) {
-        cx.add_path(Use::Target, file);
+        // Of the files of git, this name is only that of `config.worktree`, without which git runs
+        // nothing more.
+        if !runs_none || file.to_string() != ".git/config.*" {
+            cx.add_path(Use::Target, file);
+        }
     }
 }
 

@@ -43,31 +43,31 @@ fn text_of(script: &Word) -> String {
 /// Returns the first file that a script writes under a name that is known in part.
 fn made_file(script: &str) -> Option<Word> {
     let is_flag = |c: char| c.is_ascii_digit() || "gpiImMe".contains(c) || c == UNKNOWN;
-    let mut rest = script;
+    let mut remaining = script;
     loop {
-        rest = rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}', UNKNOWN]);
-        let after = match rest.strip_prefix('\\') {
+        remaining = remaining.trim_start_matches([' ', '\t', '\n', ';', '{', '}', UNKNOWN]);
+        let command_text = match remaining.strip_prefix('\\') {
             Some(pattern) => {
                 let delimiter = pattern.chars().next()?;
                 after_delimiter(&pattern[delimiter.len_utf8()..], delimiter)?
             }
-            None => after_addresses(rest)?,
+            None => after_addresses(remaining)?,
         };
-        rest = after.trim_start_matches([' ', '\t', '!', UNKNOWN]);
-        let command = rest.chars().next()?;
-        rest = &rest[command.len_utf8()..];
+        remaining = command_text.trim_start_matches([' ', '\t', '!', UNKNOWN]);
+        let command = remaining.chars().next()?;
+        remaining = &remaining[command.len_utf8()..];
         if matches!(command, 's' | 'y') {
-            rest = after_substitution(rest)?.trim_start_matches(is_flag);
+            remaining = after_substitution(remaining)?.trim_start_matches(is_flag);
         }
 
         let file = match command {
             '{' => continue,
             'a' | 'i' | 'c' => {
-                rest = after_text(rest);
+                remaining = after_text(remaining);
                 continue;
             }
-            'w' | 'W' => Some(rest),
-            's' => rest.strip_prefix('w'),
+            'w' | 'W' => Some(remaining),
+            's' => remaining.strip_prefix('w'),
             _ => None,
         };
         let name = file.and_then(|file| file.lines().next());
@@ -80,7 +80,7 @@ fn made_file(script: &str) -> Option<Word> {
         } else {
             &['\n', ';', '}']
         };
-        rest = &rest[rest.find(ends)?..];
+        remaining = &remaining[remaining.find(ends)?..];
     }
 }
 

@@ -79,8 +79,10 @@ pub(super) fn shell(cx: &mut Context, name: &str, index: usize, command: &Simple
         _ => Shell::Posix,
     };
     let outer = std::mem::replace(&mut cx.shell, inner);
+    let is_outer_zsh = std::mem::replace(&mut cx.is_zsh, name == "zsh");
     call(cx, name, index, command);
     cx.shell = outer;
+    cx.is_zsh = is_outer_zsh;
 }
 
 fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
@@ -192,8 +194,12 @@ pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_sh
     }
 
     cx.note(Reason::ShellInput(name.to_owned()));
-    // It may be a text in another language.
-    cx.examine_text(|cx| piped_input(cx, name, command));
+    if is_shell || SHELLS.contains(&name) {
+        piped_input(cx, name, command);
+    } else {
+        // It may be a text in another language.
+        cx.examine_text(|cx| piped_input(cx, name, command));
+    }
 }
 
 /// Examines the text that the command before a pipe prints.

@@ -5,6 +5,7 @@ use crate::permission::programs::{Program, model};
 use super::analysis::{Reason, SimpleCommand};
 use super::compound::is_name;
 use super::context::Parse;
+use super::lexer::Group;
 use super::parser::{Parser, Stage};
 use super::word::Word;
 
@@ -61,7 +62,9 @@ impl Parser<'_> {
             }
 
             let first = command.argv.is_empty();
-            let words = self.expanded_words()?;
+            // A name of a function may end so, and `!(` begins a negated subshell.
+            let group = if first { Group::End } else { Group::Name };
+            let words = self.expanded_words(group)?;
             if words.is_empty() {
                 break;
             }
@@ -300,7 +303,7 @@ impl Parser<'_> {
                 }
             }
 
-            let words = self.expanded_words()?;
+            let words = self.expanded_words(Group::Name)?;
             if words.is_empty() {
                 return self.cx.stop("an array");
             }

@@ -10,7 +10,7 @@ use super::word::{Part, Word};
 /// Notes files that are written under names that the operands begin or end with.
 pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
     let (program, words) = (row.program, &row.arguments.operands);
-    misread(cx, row);
+    extra_files(cx, row);
     if program.takes("prefix") && words.len() < 2 {
         cx.add_path(Use::Target, Word::default().followed_by("x*"));
     }
@@ -63,8 +63,8 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
     }
 }
 
-/// Notes the files of words that a program reads in another way than they look.
-fn misread(cx: &mut Context, row: &Row<'_>) {
+/// Notes the files that `dd` and `xxd` open other than those of their operands.
+fn extra_files(cx: &mut Context, row: &Row<'_>) {
     let (program, words) = (row.program, &row.arguments.operands);
     // The name of a file may be an operand with a file of its own, such as `if=.env`.
     let is_any = |word: &&Word| word.is_glob() && !word.literal_prefix().contains('=');

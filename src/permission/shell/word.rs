@@ -10,7 +10,8 @@ pub(crate) const LISTED: &str = "/";
 /// The name of a value of which nothing is known.
 const ANY: &str = "//";
 
-/// The variable in the place of unknown parts of a text that a shell runs.
+/// The variable in the place of unknown parts of a text that a shell runs. A script may have one of
+/// this name; its values are then examined as well.
 pub(super) const OUTER: &str = "__";
 
 /// A piece of a word.
