@@ -96,7 +96,7 @@ pub(super) fn leads(
     leads
 }
 
-/// Returns the paths that a word may be, to be compared. If it is replaced, these are their folders.
+/// Returns the paths that a word may be, to be compared, or their folders if it is replaced.
 fn compared_path(
     links: &mut Links<'_>,
     word: &Word,

@@ -45,8 +45,8 @@ pub(super) struct PathWord {
     link_targets: Vec<Word>,
     /// True if the command itself makes a part of the word that is not known.
     pub(super) is_made: bool,
-    /// `Yes` if it is written through a link that another command puts there, `Maybe` if it may lead
-    /// through one.
+    /// `Yes` if it is written through a link that another command puts there, `Maybe` if it may
+    /// lead through one.
     pub(super) lead: Match,
 }
 
@@ -190,8 +190,8 @@ impl CommandPaths {
         !self.folders.directories.is_empty() || self.used(&[Use::Linked]).next().is_some()
     }
 
-    /// Returns `true` if a program may run in a folder of which the name says nothing: one that the
-    /// command makes up, or one behind many changes.
+    /// Returns `true` if a program may run in a folder whose name is not known: one that the command
+    /// makes up, or one behind many changes.
     pub(super) fn may_run_anywhere(&self) -> bool {
         let mut folders = self.used(&[Use::Directory]);
         self.folders.directories.len() > MAX_DIRECTORIES || folders.any(|folder| folder.is_made)

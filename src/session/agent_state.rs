@@ -99,11 +99,11 @@ pub struct AgentState {
 
     /// The system prompt of this run. The model receives the sections that the `before_agent` hooks
     /// leave here. A section that they do not change here is sent as
-    /// [`RunContext::system`](crate::RunContext::system) has it. The sections of a state that a hook
-    /// has loaded or created are added to the prompt of the run.
+    /// [`RunContext::system`](crate::RunContext::system) has it. The sections of a state that a
+    /// hook has loaded or created are added to the prompt of the run.
     #[serde(skip)]
     pub system_prompt: SystemPrompt,
-    /// True in the state of a run. A state that a hook has loaded or created has no prompt of a run.
+    /// True in the state of a run. A state that a hook has loaded or created has no prompt of it.
     #[serde(skip)]
     pub(crate) is_of_run: bool,
     /// The values of this run, from the caller and from hooks and tools.
@@ -235,8 +235,8 @@ impl AgentState {
 
     /// Adds the changes that were made through a context while a hook ran: the difference between
     /// `given`, the state that the hook received, and `live`, the state of the run. Changes of the
-    /// hook itself, in this state, take precedence. A state that the hook has loaded or created also
-    /// gets the prompt of `given`.
+    /// hook itself, in this state, take precedence. A state that the hook has loaded or created
+    /// also gets the prompt of `given`.
     pub(crate) fn adopt(&mut self, given: &Self, live: &Self) {
         if Arc::ptr_eq(&self.todos, &given.todos) {
             self.todos = live.todos.clone();

@@ -36,7 +36,8 @@ const OUTBOUND_BATCH: usize = 1;
 /// While a message of a session is in progress, the later ones of the session are delivered to the
 /// same process, such as the answer to a question of the turn. A task of `spawn` outlives the turn.
 /// If no message of its session is in progress, an answer to its question is delivered to any
-/// gateway. On any other gateway, it is an input of the conversation, and the task waits on. A deployment whose tasks ask should therefore run one gateway for each prefix
+/// gateway. On any other gateway, it is an input of the conversation, and the task waits on. A
+/// deployment whose tasks ask should therefore run one gateway for each prefix
 /// ([`NatsOptions::prefix`]), or deny the calls that would ask.
 ///
 /// ```no_run

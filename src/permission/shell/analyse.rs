@@ -23,10 +23,10 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
             ..Context::default()
         };
         read(&mut cx, command);
-        let known = (is_off, has_own_home);
+        let flags = (is_off, has_own_home);
         is_off |= cx.loops.are_wrong() || cx.is_deceived();
         has_own_home |= cx.sets_folders || cx.analysis.sets_names;
-        if known == (is_off, has_own_home) {
+        if flags == (is_off, has_own_home) {
             return finish(cx);
         }
     }

@@ -142,10 +142,10 @@ pub(crate) struct Arrival {
     pub(crate) target: Word,
 }
 
-/// What a command puts at a place.
+/// The files that a command puts at a place.
 #[derive(Clone, Debug)]
 pub(crate) enum Payload {
-    /// What the word names, with its links.
+    /// The file or folder that the word names, with its links.
     Source(Word),
     /// A new link, whose text is a path of the command.
     Link,

@@ -78,7 +78,7 @@ pub(super) struct Context {
     pub(super) numbers: BTreeSet<String>,
     /// Programs whose output is known in part.
     pub(super) printers: BTreeSet<String>,
-    /// True if the script sets the variables that `~` stands for.
+    /// True if the script sets the variables that `~` is replaced by.
     pub(super) has_own_home: bool,
     /// True if the script sets `HOME`, `PWD`, `OLDPWD` or `DIRSTACK`, other than for one program.
     pub(super) sets_folders: bool,

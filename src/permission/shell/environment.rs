@@ -71,8 +71,8 @@ pub(super) fn is_set_to_text(name: &str) -> bool {
     !is_known && is_set_by_shell(name)
 }
 
-/// Returns `true` if the shell sets the variable to texts of commands and of their input, or if it
-/// stands for any text.
+/// Returns `true` if the shell sets the variable to texts of commands and of their input, or if its
+/// value may be any text.
 pub(super) fn is_set_by_shell(name: &str) -> bool {
     const NAMES: &str = "_ REPLY MAPFILE COPROC OPTARG DIRSTACK PWD OLDPWD FUNCNAME";
     name == OUTER

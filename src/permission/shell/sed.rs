@@ -84,7 +84,7 @@ fn made_file(script: &str) -> Option<Word> {
     }
 }
 
-/// Returns the word that a text with marks stands for.
+/// Returns the word that a text with marks represents.
 fn word_of(text: &str) -> Word {
     let mut word = Word::default();
     for (index, known) in text.split(UNKNOWN).enumerate() {

@@ -185,8 +185,8 @@ impl ChatDecoder {
 
             match &*choice.finish_reason.0 {
                 "" => {}
-                // vLLM and SGLang report `abort` when the server itself ends the answer, Z.ai reports
-                // `network_error`.
+                // vLLM and SGLang report `abort` when the server itself ends the answer, Z.ai
+                // reports `network_error`.
                 "error" | "abort" | "network_error" => {
                     self.report_usage(out);
                     return Err(Error::new(

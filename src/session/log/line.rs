@@ -84,7 +84,7 @@ impl Serialize for LogEntry {
     }
 }
 
-/// The data of [`LogEntry::Checked`]; none stands for damage that was reported.
+/// The data of [`LogEntry::Checked`]; none represents damage that was reported.
 #[derive(Serialize, Deserialize)]
 struct Check {
     #[serde(default)]

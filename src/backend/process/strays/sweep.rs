@@ -96,8 +96,8 @@ impl Sweep {
         }
     }
 
-    /// Returns `true` if the group has processes besides its watcher, or if that is unknown. The
-    /// watcher cannot be told apart, but it ends last: one process alone is the watcher.
+    /// Returns `true` if the group has processes other than its watcher, or if that is unknown. The
+    /// watcher cannot be identified, but it ends last: one process alone is the watcher.
     pub(super) fn has_members(&self) -> bool {
         let Ok(ids) = proc::ids() else { return true };
         let processes = ids.into_iter().filter_map(proc::read);

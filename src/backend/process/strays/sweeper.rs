@@ -108,8 +108,8 @@ impl Strays {
         }
     }
 
-    /// Returns `true` if the group, whose leader was waited for, has processes besides its watcher,
-    /// or if that is unknown. Blocks.
+    /// Returns `true` if the group, whose leader was waited for, has processes other than its
+    /// watcher, or if that is unknown. Blocks.
     pub(in super::super) fn has_members(&self) -> bool {
         let cleanup = self.cleanup.as_ref();
         let sweep = cleanup.and_then(|cleanup| cleanup.sweep.as_ref());
