@@ -190,8 +190,8 @@ impl CommandPaths {
         !self.folders.directories.is_empty() || self.used(&[Use::Linked]).next().is_some()
     }
 
-    /// Returns `true` if a program may run in a folder whose name is not known: one that the command
-    /// makes up, or one behind many changes.
+    /// Returns `true` if a program may run in a folder whose name is not known: one that the
+    /// command makes up, or one behind many changes.
     pub(super) fn may_run_anywhere(&self) -> bool {
         let mut folders = self.used(&[Use::Directory]);
         self.folders.directories.len() > MAX_DIRECTORIES || folders.any(|folder| folder.is_made)

@@ -116,8 +116,8 @@
 //!
 //! A command may put a link where another command of the same line uses it: it may copy, move,
 //! unpack or check out a link, or a folder with links. If the source exists and has no links,
-//! nothing more is judged. Otherwise each path of the other commands at such a place or below it may
-//! lead anywhere, and a rule to deny or to ask about files may be about it. For example,
+//! nothing more is judged. Otherwise each path of the other commands at such a place or below it
+//! may lead anywhere, and a rule to deny or to ask about files may be about it. For example,
 //! `tar xf a.tar && cat x/key` is a question next to `deny:Read(.env)`; each of the two commands
 //! alone is not. Writing at or below the place to which an existing link is moved or copied is a
 //! question in every mode, because it may change a protected file. The order of the commands does
