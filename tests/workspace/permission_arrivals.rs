@@ -63,6 +63,7 @@ const READERS: &[&str] = &[
     "cd a && mv s ../x && cat ../x/key",
     "cp -a a/sk .; cat sk",
     "cp -P a/sk x; cat x",
+    "cp --no-dereference a/sk x; cat x",
     "cp -r a/. .; cat sk",
     "cp -r a/. x; cat x/b/d/l/key",
     "cp -rT a .; cat sk",

@@ -17,13 +17,14 @@ pub(super) fn arrivals(cx: &mut Context, row: &Row<'_>) {
         let mut names = arguments.names.iter();
         names.any(|name| !name.starts_with("--") && name.contains(letters))
     };
-    let mut names = arguments.names.iter();
-    let is_symbolic = has(&['s']) || names.any(|name| name.starts_with("--sy"));
+    let has_long = |start: &str| arguments.names.iter().any(|name| name.starts_with(start));
+    let is_symbolic = has(&['s']) || has_long("--sy");
     let has_link = program.takes("link") || arguments.has_mark("link") || row.name == "link";
     let keeps_links = match row.name {
         "cp" | "gcp" => {
             // What is no letter may be the beginning of `--no-dereference`.
-            arguments.has_mark("tree") || has(&['d', 'P']) || !arguments.unknown.is_empty()
+            let keeps = has(&['d', 'P']) || has_long("--no-d");
+            arguments.has_mark("tree") || keeps || !arguments.unknown.is_empty()
         }
         _ => program.takes("move") || program.takes("into") && program.takes("tree"),
     };
