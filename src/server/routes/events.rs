@@ -89,6 +89,7 @@ async fn thread_events(
     let (state, permit) = match (stored, &run) {
         // The log is here although the store does not answer.
         (Err(error), Some(run)) if error.status() != StatusCode::NOT_FOUND => {
+            warn_of_store(&id, &error);
             return events_of_run(&app, &request, run);
         }
         (stored, _) => stored?,
@@ -101,7 +102,10 @@ async fn thread_events(
     // while other calls or background tasks continue.
     let is_leased = has_thread
         && match store.is_leased(&id).await {
-            Err(_) if last_run.is_some() => false,
+            Err(error) if last_run.is_some() => {
+                warn_of_store(&id, &error);
+                false
+            }
             outcome => outcome?,
         };
     if !is_leased {
@@ -127,6 +131,11 @@ async fn thread_events(
         request.format,
         app.keep_alive,
     ))
+}
+
+/// Logs an error of the store of a thread whose last run has its log here.
+fn warn_of_store(id: &str, error: &dyn std::fmt::Display) {
+    tracing::warn!(thread = id, %error, "the store does not answer; the log of the last run is sent");
 }
 
 /// Returns the stream of a run of this process.
