@@ -13,6 +13,7 @@ use super::open_files::reopened;
 use super::path_words::{WordUse, path_words};
 use super::paths::{PathContext, PathOf};
 use super::shell::{Analysis, SimpleCommand, Tree, Use, Word};
+use super::tree_copies::written_links;
 
 /// The words of a command that may be paths, and the targets of links in them.
 #[derive(Debug)]
@@ -84,7 +85,9 @@ impl CommandPaths {
         };
 
         let reopened = reopened(analysis, context, &folders);
-        let paths = distinct(analysis.paths.iter().cloned().chain(reopened));
+        let written_links = written_links(analysis, context, disk, &folders);
+        let other_paths = reopened.into_iter().chain(written_links);
+        let paths = distinct(analysis.paths.iter().cloned().chain(other_paths));
         Self {
             paths: paths
                 .map(|(path_use, word)| (path_use, make_path_word(&word)))

@@ -114,6 +114,13 @@
 //! elsewhere: as it is written, and where it leads at that moment. Files that a search finds are
 //! checked in the same way.
 //!
+//! A folder that is copied with all that is in it may be copied over another one. A link there with
+//! the name of a copied file is judged as if the command named it. If the names of the copied files
+//! are not known, or if other commands of the line make or change some of them, each link there is
+//! judged so. At most 4,096 entries are examined: behind more of them, with a link among these, the
+//! copy may write any file. Links that one of several copied folders brings are not judged for the
+//! files of the next one.
+//!
 //! A command may put a link where another command of the same line uses it: it may copy, move,
 //! unpack or check out a link, or a folder with links. If the source exists and has no links,
 //! nothing more is judged. Otherwise each path of the other commands at such a place or below it
@@ -176,6 +183,7 @@ mod rule;
 mod rules_gate;
 pub(crate) mod shell;
 mod suggest;
+mod tree_copies;
 mod trees;
 mod unmatched;
 mod url;

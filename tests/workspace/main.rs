@@ -48,6 +48,7 @@ mod permission_protected;
 #[cfg(feature = "tools")]
 mod permission_readable;
 #[cfg(all(feature = "tools", unix))]
+mod permission_tree_copies;
 mod permission_trees;
 #[cfg(all(feature = "time", feature = "yaml"))]
 mod prompt_context;

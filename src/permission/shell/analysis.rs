@@ -33,6 +33,8 @@ pub(crate) struct Analysis {
     pub(crate) redirections: Vec<(Option<usize>, Word)>,
     /// The places where its commands put what may be a link.
     pub(crate) arrivals: Vec<Arrival>,
+    /// The folders that its commands copy with all that is in them.
+    pub(crate) tree_copies: Vec<TreeCopy>,
     /// True if all of it runs in the folders that it changes to one by one, but for `mkdir` before
     /// the first.
     pub(crate) begins_with_cd: bool,
@@ -151,6 +153,16 @@ pub(crate) enum Payload {
     Link,
     /// Anything, below the place.
     Contents,
+}
+
+/// A folder that the command at an index copies, file by file, to where another may lie.
+#[derive(Clone, Debug)]
+pub(crate) struct TreeCopy {
+    pub(crate) command: usize,
+    pub(crate) source: Word,
+    pub(crate) target: Word,
+    /// True if links in the source are followed, and not copied.
+    pub(crate) follows_links: bool,
 }
 
 /// The part of a folder that a program reads or changes with all that is in it.

@@ -39,10 +39,11 @@ mod sql;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod tree_copies;
 mod word;
 
 pub(crate) use analyse::analyse;
 pub(crate) use analysis::Payload;
-pub(crate) use analysis::{Analysis, Files, Reason, SimpleCommand, Tree, Use, Weight};
+pub(crate) use analysis::{Analysis, Files, Reason, SimpleCommand, Tree, TreeCopy, Use, Weight};
 pub(crate) use shells::SHELLS;
 pub(crate) use word::{Part, Word, printable};

@@ -12,7 +12,7 @@ use super::options::{options, uncertain_words};
 use super::row::Row;
 use super::targets::{derived, named, setting_files, subcommand, targets};
 use super::word::Word;
-use super::{arrivals, awk, git, peel, sed, shells};
+use super::{arrivals, awk, git, peel, sed, shells, tree_copies};
 
 /// Looks at a command by the row of its program.
 pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
@@ -465,6 +465,7 @@ fn operands(cx: &mut Context, row: &Row<'_>) {
     }
 
     arrivals::arrivals(cx, row);
+    tree_copies::tree_copies(cx, row);
     named(cx, row);
 }
 
