@@ -12,7 +12,7 @@ use super::links::Links;
 use super::open_files::reopened;
 use super::path_words::{WordUse, path_words};
 use super::paths::{PathContext, PathOf};
-use super::shell::{Analysis, SimpleCommand, Tree, Use, Word};
+use super::shell::{Analysis, Part, SimpleCommand, Tree, Use, Word};
 use super::tree_copies::written_links;
 
 /// The words of a command that may be paths, and the targets of links in them.
@@ -36,6 +36,8 @@ pub(super) struct CommandPaths {
     may_make_folders: bool,
     /// True if the line has one command only.
     pub(super) is_alone: bool,
+    /// True if a wildcard may match the name of an option, which may make a program follow links.
+    has_option_names: bool,
 }
 
 /// A word that may be a path.
@@ -85,6 +87,7 @@ impl CommandPaths {
         };
 
         let reopened = reopened(analysis, context, &folders);
+        let has_option_names = has_option_names(analysis, context, disk, &folders);
         let written_links = written_links(analysis, context, disk, &folders);
         let other_paths = reopened.into_iter().chain(written_links);
         let paths = distinct(analysis.paths.iter().cloned().chain(other_paths));
@@ -103,6 +106,7 @@ impl CommandPaths {
             folders,
             may_make_folders: analysis.commands.iter().filter(|c| c.is_writer()).count() > 1,
             is_alone: analysis.covered().count() < 2,
+            has_option_names,
             runs_git: analysis
                 .commands
                 .iter()
@@ -153,10 +157,18 @@ impl CommandPaths {
 
     /// Returns the folders that are changed, or read, with all that is in them.
     pub(super) fn trees(&self, cuts: bool) -> impl Iterator<Item = (Tree, &PathWord)> {
+        let may_follow = self.has_option_names;
         self.paths
             .iter()
             .filter_map(move |(path_use, path_word)| match path_use {
-                Use::Tree(tree) if tree.cuts == cuts => Some((*tree, path_word)),
+                Use::Tree(tree) if tree.cuts == cuts => {
+                    let follows_links = tree.follows_links || may_follow;
+                    let tree = Tree {
+                        follows_links,
+                        ..*tree
+                    };
+                    Some((tree, path_word))
+                }
                 Use::Linked => Some((Tree { cuts, ..Tree::READ }, path_word)),
                 _ => None,
             })
@@ -216,6 +228,42 @@ impl CommandPaths {
         PathOf::of_word(&path_word.word, context, &self.folders)
             .with_link_targets(&path_word.link_targets)
     }
+}
+
+/// Returns `true` if a wildcard of a line that works on folders matches a file whose name begins
+/// with a dash: the program takes it for an option.
+fn has_option_names(
+    analysis: &Analysis,
+    context: &PathContext,
+    disk: &Disk,
+    folders: &Folders,
+) -> bool {
+    let is_tree = |(path_use, _): &(Use, Word)| matches!(path_use, Use::Tree(_));
+    if !context.follows_links || !analysis.paths.iter().any(is_tree) {
+        return false;
+    }
+
+    let words = analysis.commands.iter().flat_map(|command| {
+        let words = command.argv.iter().skip(1);
+        words.take_while(|word| !word.is("--"))
+    });
+    let words = words.filter(|word| matches!(word.parts.first(), Some(Part::Glob(_))));
+    let is_option = |path: &String| {
+        let name = path.rsplit_once('/');
+        name.is_some_and(|(_, name)| name.starts_with('-'))
+    };
+    distinct(words).any(|word| {
+        let paths = PathOf::of_word(word, context, folders).0;
+        let mut places = folders.bases.iter().zip(&paths);
+        places.any(|(base, path)| {
+            // The first name of the word, in each folder where it may begin.
+            let names = path.get(..=base.len());
+            names.is_some_and(|names| {
+                let paths = disk.expand(names, false);
+                paths.is_none_or(|paths| paths.iter().any(is_option))
+            })
+        })
+    })
 }
 
 /// Returns the items without repetitions.

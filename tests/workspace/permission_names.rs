@@ -180,6 +180,21 @@ fn wildcards_may_match_operands_and_options() {
 }
 
 #[test]
+fn wildcard_that_matches_the_name_of_an_option_may_make_a_program_follow_links() {
+    let workspace = Workspace::new();
+    workspace.put("p/plain", "k");
+    workspace.link(&workspace.out, "p/out");
+    let rules = PermissionRules::new().workspace(workspace.root.to_str().unwrap());
+    let rule = format!("Read({}/**)", workspace.out.display());
+    let rules = rules.allow("Bash").unwrap().deny(&rule).unwrap();
+    let rows = ["cp -a * o", "cp -r ?L p o", "cd p/.. && cp -a * o"];
+    check_with(&rules, &rows, true);
+    workspace.put("-L", "");
+    check_with(&rules, &rows, false);
+    check_with(&rules, &["cp -a -- * o", "cp -a ./* o", "cp -a p* o"], true);
+}
+
+#[test]
 fn quoted_tilde_behind_an_equals_sign_is_a_name() {
     check(
         &[
