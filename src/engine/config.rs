@@ -107,7 +107,7 @@ pub(crate) fn store_or_default(
 /// The limits of a run, and the handling of what is left open at its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// The maximum number of model calls; 0 is no limit.
+    /// The maximum number of turns; 0 is no limit.
     pub(crate) max_turns: u32,
     /// The maximum number of calls of a turn that run at the same time.
     pub(crate) parallel_tools: usize,

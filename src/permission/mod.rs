@@ -2,7 +2,9 @@
 //!
 //! [`PermissionRules`] is a [`PermissionGate`](crate::tool::PermissionGate): give it to
 //! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this
-//! order. The first step with a decision wins; how specific a rule is never matters:
+//! order. The first step with a decision wins. How specific a rule is matters in one case:
+//! a rule to allow that names a command can answer the question whether the command hides
+//! something denied (see [Rules about files](#rules-about-files)):
 //!
 //! 1. a **deny** rule: absolute, in every mode; in `bypassPermissions` also a rule that may match.
 //!    Only a rule about a tool as a whole is compared with a call that is too large to compare with
@@ -73,8 +75,8 @@
 //! or changes though no word names them, such as `package.json` for `npm run` and `~/.m2/` for
 //! `mvn`: next to a rule about these, the command is a question.
 //!
-//! A narrow rule to allow answers the question for good, also where the rule denies: with
-//! `allow:Bash(cargo:*)`, `cargo install x` is allowed next to `deny:Write(~/.cargo/**)`, because
+//! A rule to allow that names a program, such as `Bash(cargo:*)`, answers the question, also next
+//! to a rule to deny: `cargo install x` is then allowed next to `deny:Write(~/.cargo/**)`, because
 //! no word of it names a file there.
 //!
 //! # Other machines
