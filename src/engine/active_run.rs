@@ -214,7 +214,7 @@ impl RunOutcome {
 
     /// Returns the exit reason of a run that was stopped, and adds its text to the errors of the
     /// result.
-    pub(super) fn note_stop(&mut self, stop: Stop) -> ExitReason {
+    pub(super) fn record_stop(&mut self, stop: Stop) -> ExitReason {
         let exit = stop.exit_reason();
         self.add_error_text(match stop {
             Stop::Deadline => TIME_LIMIT_REACHED.into(),
@@ -244,7 +244,7 @@ impl ActiveRun {
     pub(super) fn check_stop(&mut self) -> Option<ExitReason> {
         let stop = self.cx.shared().stop();
         if stop != Stop::None {
-            return Some(self.outcome.note_stop(stop));
+            return Some(self.outcome.record_stop(stop));
         }
         let reason = self.cx.hook_stop_reason()?;
         self.outcome.add_error_text(reason);

@@ -29,7 +29,7 @@ impl ActiveRun {
     /// Ends the run: stores late messages, runs the `after_agent` hooks, saves the session, emits
     /// the result message and releases the lease, in this order.
     pub(super) async fn close(mut self: Box<Self>, end: Result<ExitReason>) -> Result<RunOutput> {
-        let (exit, error) = self.outcome.note_end(end);
+        let (exit, error) = self.outcome.record_end(end);
         if let Err(text) = panic::catch_async(self.store_late_messages()).await {
             self.cx.warn(format!("closing the run panicked: {text}"));
         }
@@ -124,7 +124,7 @@ impl ActiveRun {
             // each.
             let shared = self.cx.shared();
             let hook_result = shared.within_grace(&mut grace, guarded_future).await;
-            match hook_result.unwrap_or_else(|| Err(too_slow(hook.name()))) {
+            match hook_result.unwrap_or_else(|| Err(after_agent_timeout_error(hook.name()))) {
                 Ok(mut changed) => {
                     self.cx.state(|slot| changed.adopt(&state, slot));
                     state = changed;
@@ -144,8 +144,8 @@ impl ActiveRun {
 /// Ends a run whose session was not opened, because that failed or the run was stopped first.
 pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result<RunOutput> {
     let mut outcome = RunOutcome::default();
-    let end = end.map(|stop| outcome.note_stop(stop));
-    let (exit, error) = outcome.note_end(end);
+    let end = end.map(|stop| outcome.record_stop(stop));
+    let (exit, error) = outcome.record_end(end);
     let close_outcome = panic::catch(|| {
         cx.emit_init();
         for steered in take_late_messages(cx) {
@@ -220,7 +220,7 @@ fn finish(cx: &RunContext, output: RunOutput, error: Option<Error>) -> Result<Ru
 impl RunOutcome {
     /// Splits the end of the run into its exit reason and its error, and adds the text of the error
     /// to the errors of the result.
-    fn note_end(&mut self, end: Result<ExitReason>) -> (ExitReason, Option<Error>) {
+    fn record_end(&mut self, end: Result<ExitReason>) -> (ExitReason, Option<Error>) {
         match end {
             Ok(exit) => (exit, None),
             Err(error) => {
@@ -306,7 +306,7 @@ impl RunOutcome {
     }
 }
 
-fn too_slow(hook: &str) -> Error {
+fn after_agent_timeout_error(hook: &str) -> Error {
     Error::new(
         ErrorKind::Hook,
         format!(

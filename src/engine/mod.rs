@@ -26,7 +26,7 @@ mod emitted_messages;
 mod forwarded_runs;
 mod history;
 mod history_size;
-mod hook_opinion;
+mod hook_decision;
 mod interrupted_calls;
 mod live_runs;
 mod model_call;

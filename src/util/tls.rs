@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Trusts whom the system's certificate store trusts. Made once, for reading the store takes
 /// milliseconds.
-pub(crate) fn trusting_system() -> Result<ClientConfig> {
+pub(crate) fn system_trust_config() -> Result<ClientConfig> {
     static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(config) = CONFIG.get() {
         return Ok(config.clone());
@@ -21,7 +21,7 @@ pub(crate) fn trusting_system() -> Result<ClientConfig> {
 }
 
 /// Creates a configuration that trusts no certificate.
-pub(crate) fn trusting_nobody() -> Result<ClientConfig> {
+pub(crate) fn empty_trust_config() -> Result<ClientConfig> {
     make(|builder| Ok(builder.with_root_certificates(RootCertStore::empty())))
 }
 
