@@ -68,14 +68,6 @@ impl PermissionCheck<'_> {
         self.permit_after_hooks(call, verdict).await
     }
 
-    /// Returns `true` if there is no hook and no gate to ask, and the mode permits the tool.
-    pub(super) fn decides_by_mode_alone(&self) -> bool {
-        self.cx.apply_requested_mode();
-        self.config.hooks.pre_tool_use.is_empty()
-            && self.cx.gates().allows_all()
-            && refusal_by_mode(self.cx.permission_mode(), self.tool).is_none()
-    }
-
     /// Checks a call with the arguments that a person gave it.
     pub(super) async fn permit_edited(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
         let call = self.check_args_shape(call)?;
@@ -180,6 +172,14 @@ impl PermissionCheck<'_> {
             None => Ok(()),
             Some(reason) => Err(self.denied(call, "mode", reason)),
         }
+    }
+
+    /// Returns `true` if there is no hook and no gate to ask, and the mode permits the tool.
+    pub(super) fn decides_by_mode_alone(&self) -> bool {
+        self.cx.apply_requested_mode();
+        self.config.hooks.pre_tool_use.is_empty()
+            && self.cx.gates().allows_all()
+            && refusal_by_mode(self.cx.permission_mode(), self.tool).is_none()
     }
 
     /// Asks the gate. A gate that fails or panics denies the call.

@@ -21,7 +21,7 @@ use crate::util::text::truncate;
 
 use super::active_run::ActiveRun;
 use super::attempt::{empty_response, is_empty};
-use super::closing::exit_for_error;
+use super::exit::exit_for_error;
 use super::request::add_wrap_up_section;
 use super::result_limits::cut_text;
 use super::sanitize;

@@ -11,8 +11,8 @@ use crate::run::{ExitReason, SteeredMessage};
 use crate::util::sync::lock;
 
 use super::active_run::ActiveRun;
-use super::closing::exit_for_stop_reason;
 use super::config::UnfinishedTasks;
+use super::exit::exit_for_stop_reason;
 use super::sanitize::is_valid_input;
 use super::structured_output;
 
