@@ -1,4 +1,4 @@
-//! The trusted roots of a connection over TLS.
+//! The configuration of connections over TLS.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,8 +9,8 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Trusts whom the system's certificate store trusts. Made once, for reading the store takes
-/// milliseconds.
+/// Returns a configuration that verifies certificates with the system's certificate store. Created
+/// once, because reading the store takes milliseconds.
 pub(crate) fn system_trust_config() -> Result<ClientConfig> {
     static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(config) = CONFIG.get() {
