@@ -59,7 +59,7 @@ fn hooks() -> [FnHook; 9] {
         }),
         hook::modify_request("clock", |cx, messages| async move {
             println!(
-                "modify_request    turn {}: adds the time, to this request alone",
+                "modify_request    turn {}: sets the section `clock` of the system prompt",
                 cx.turn()
             );
             cx.system().set("clock", "It is noon.", Stability::Volatile);

@@ -124,10 +124,10 @@ impl ErrorKind {
 
 /// An error: its kind, a text for people, and its source.
 ///
-/// One pointer wide. Each [`Secret`](crate::Secret) that exists and has at least twelve bytes is
-/// replaced by `[redacted]` in the text, the request id and the sources, in the spellings that
-/// `Secret` lists. A source that contains one is replaced by its redacted text. The concrete type
-/// of [`source`](StdError::source) is not part of the API.
+/// An `Error` has the size of a pointer. Each [`Secret`](crate::Secret) that exists and has at
+/// least twelve bytes is replaced by `[redacted]` in the text, the request id and the sources, in
+/// the spellings that `Secret` lists. A source that contains one is replaced by its redacted text.
+/// The concrete type of [`source`](StdError::source) is not part of the API.
 ///
 /// ```
 /// use agentcore::{Error, ErrorKind};

@@ -58,10 +58,11 @@
 //!
 //! There is one [`Error`], with a [`kind`](Error::kind) to act on. A run returns an `Err` only if
 //! it ends with [`ExitReason::Error`], and [`Error::partial`] has its partial output. After a
-//! limit, an interrupt or a refusal it returns an `Ok` whose [`RunOutput::end`] is the reason. A
-//! [`TypedRun`](run::TypedRun) returns an `Err` whenever there is no value. A tool that fails,
-//! panics or times out does not end the run: the model receives an error result. Secrets
-//! ([`Secret`]) are redacted in errors and log lines.
+//! limit on turns, money, tokens or time, an interrupt or a refusal it returns an `Ok` whose
+//! [`RunOutput::end`] is the reason; if a response, a history or a request is too large, it returns
+//! an `Err`. A [`TypedRun`](run::TypedRun) returns an `Err` whenever there is no value. A tool that
+//! fails, panics or times out does not end the run: the model receives an error result. Secrets
+//! ([`Secret`]) of at least twelve bytes are redacted in errors and log lines while they exist.
 //!
 //! # Cancel safety
 //!

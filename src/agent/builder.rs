@@ -94,10 +94,11 @@ impl AgentBuilder {
     /// Returns an error of the kind
     ///
     /// * [`ErrorKind::Config`](crate::ErrorKind::Config) if two tools have the same name, if the
-    ///   budget in USD or the temperature is negative or not a number, if there is a budget in USD
-    ///   and the price of the model is unknown, if a permission rule to deny or to ask names a tool
-    ///   that the agent does not have ([`PermissionGate::check_tools`]), or if more than 96 hooks
-    ///   wrap a call.
+    ///   budget in USD or the temperature is negative, infinite or not a number, if there is a
+    ///   budget in USD and the price of the model is unknown, if a gate or a hook refuses the names
+    ///   of the tools or its own configuration ([`PermissionGate::check_tools`],
+    ///   [`Hook::check_tools`]), such as a permission rule to deny or to ask that names a tool that
+    ///   the agent does not have, or if more than 96 hooks wrap a call.
     /// * [`ErrorKind::Tool`](crate::ErrorKind::Tool) if a tool's name is not `[A-Za-z0-9_-]{1,64}`
     ///   or its parameters are not an object schema.
     pub fn build(mut self) -> Result<Agent> {
@@ -248,7 +249,8 @@ impl AgentBuilder {
     }
 
     /// Adds a hook, inside the hooks added before. At most 96 hooks may wrap a model call, and at
-    /// most 96 a tool call; for a subagent, the hooks of its parent runs count as well.
+    /// most 96 a tool call. For a subagent, the larger of the two numbers of its own hooks is
+    /// added to the larger of those of each parent run, and the sum may be at most 96.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.push(Arc::new(hook));
         self

@@ -435,21 +435,6 @@ impl Session {
     /// call of this function has its own limits on money, tokens and time, like a run. Warnings,
     /// for example of the model, are logged with `tracing`.
     ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the session without the new summary or with it.
-    ///
-    /// # Errors
-    ///
-    /// Returns the compactor's error, or an error of the kind
-    ///
-    /// * [`Config`](crate::ErrorKind::Config) if the agent has no compactor;
-    /// * [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist;
-    /// * [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run has leased the session at the
-    ///   beginning, or when the summary is stored;
-    /// * [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary covers have
-    ///   changed in the meantime.
-    ///
     /// ```
     /// use agentcore::AgentBuilder;
     /// use agentcore::hooks::SummarizationHook;
@@ -470,6 +455,21 @@ impl Session {
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns the compactor's error, or an error of the kind
+    ///
+    /// * [`Config`](crate::ErrorKind::Config) if the agent has no compactor;
+    /// * [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist;
+    /// * [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run has leased the session at the
+    ///   beginning, or when the summary is stored;
+    /// * [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary covers have
+    ///   changed in the meantime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the session without the new summary or with it.
     pub async fn compact(&self) -> Result<Option<Compaction>> {
         self.stored().check_owner().await?;
         compact_session(self.agent.config(), &self.id, WhenLeased::Fail).await

@@ -45,8 +45,8 @@ impl Session {
     }
 
     /// Copies the conversation's first `messages` messages to a new id, and returns the session of
-    /// the copy, which continues from there. A cut between a call and its results moves to their
-    /// end; see [`SessionStore::fork_at`](crate::SessionStore::fork_at).
+    /// the copy, which continues from there. A cut between a call and its results moves after
+    /// the results; see [`SessionStore::fork_at`](crate::SessionStore::fork_at).
     ///
     /// # Errors
     ///
@@ -62,9 +62,9 @@ impl Session {
         Ok(self.renamed(id))
     }
 
-    /// Removes the conversation after the sessions of its subagents, for which the store is listed.
-    /// Returns `false` if the conversation did not exist; subagents' sessions that it left are
-    /// removed nevertheless. A subagent's session stays if both
+    /// Removes the sessions of the subagents, then the conversation. Lists the sessions of the
+    /// store to find the subagents. Returns `false` if the conversation did not exist; sessions of
+    /// subagents that it left are removed nevertheless. A subagent's session stays if both
     /// [`SessionStore::list`](crate::SessionStore::list) and
     /// [`SessionStore::children`](crate::SessionStore::children) omit it. Data stored outside the
     /// session is removed by its own functions, such as

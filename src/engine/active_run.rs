@@ -6,16 +6,14 @@ use futures::FutureExt;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::Messages;
 use crate::model::ModelResponse;
 use crate::run::{
-    ExitReason, OutputFormat, Parent, Run, RunContext, RunOutput, RunShared, Stop,
-    TIME_LIMIT_REACHED, TreeLimits, check_wrapping_hooks,
+    ExitReason, OutputFormat, Run, RunContext, RunOutput, RunShared, Stop, TIME_LIMIT_REACHED,
+    TreeLimits, check_wrapping_hooks,
 };
 use crate::tool::{BackgroundTasks, check_name_of};
-use crate::trace::TraceRecorder;
+use crate::util::panic;
 use crate::util::sync::lock;
-use crate::util::{Values, panic};
 
 use super::closing::close_unopened;
 use super::config::Config;
@@ -26,39 +24,10 @@ use super::parent_gate::ParentGate;
 use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
 use super::result_limits::MIN_RESULT_BYTES;
+use super::run_request::RunRequest;
 use super::stopped_child::StoppedChild;
 use super::tool_catalog::ToolCatalog;
 use super::turn::Recoveries;
-
-/// The request for a run.
-pub(crate) struct RunRequest {
-    pub(crate) config: Arc<Config>,
-    pub(crate) session_id: Arc<str>,
-    pub(crate) input: Messages,
-    pub(crate) decisions: Option<Decisions>,
-    pub(crate) options: RunOptions,
-}
-
-/// The options of a run.
-#[derive(Clone, Default)]
-pub(crate) struct RunOptions {
-    pub(crate) values: Values,
-    pub(crate) input_id: Option<Arc<str>>,
-    pub(crate) user_id: Option<Arc<str>>,
-    /// The user to whom the session must belong, if it exists.
-    pub(crate) owner: Option<Arc<str>>,
-    /// The number of messages of the history that the run continues from.
-    pub(crate) rewind_to: Option<usize>,
-    /// True if the input is processed even if its id was sent before.
-    pub(crate) is_input_replaced: bool,
-    /// True if the agent's default store has the session only while calls of it are pending.
-    pub(crate) is_temporary: bool,
-    /// True if a missing session is an error.
-    pub(crate) must_exist: bool,
-    pub(crate) parent: Option<Arc<Parent>>,
-    /// The recorder of this run, instead of the agent's.
-    pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
-}
 
 /// Creates the run of a request. Nothing happens until it is polled.
 pub(crate) fn start(request: RunRequest) -> Run {
@@ -214,7 +183,7 @@ impl RunOutcome {
 
     /// Returns the exit reason of a run that was stopped, and adds its text to the errors of the
     /// result.
-    pub(super) fn note_stop(&mut self, stop: Stop) -> ExitReason {
+    pub(super) fn record_stop(&mut self, stop: Stop) -> ExitReason {
         let exit = stop.exit_reason();
         self.add_error_text(match stop {
             Stop::Deadline => TIME_LIMIT_REACHED.into(),
@@ -244,7 +213,7 @@ impl ActiveRun {
     pub(super) fn check_stop(&mut self) -> Option<ExitReason> {
         let stop = self.cx.shared().stop();
         if stop != Stop::None {
-            return Some(self.outcome.note_stop(stop));
+            return Some(self.outcome.record_stop(stop));
         }
         let reason = self.cx.hook_stop_reason()?;
         self.outcome.add_error_text(reason);

@@ -150,7 +150,7 @@ impl AttemptRecord<'_> {
 
         match &event {
             ModelEvent::Restart => self.restart(taps, view)?,
-            event => self.note_received(event),
+            event => self.record_received(event),
         }
 
         let is_last = matches!(event, ModelEvent::Stop { .. });
@@ -190,7 +190,7 @@ impl AttemptRecord<'_> {
         outcome
     }
 
-    fn note_received(&mut self, event: &ModelEvent) {
+    fn record_received(&mut self, event: &ModelEvent) {
         self.has_events = true;
         match event {
             ModelEvent::Thinking(piece) => self.unfinished_bytes += piece.len(),
@@ -205,7 +205,7 @@ impl AttemptRecord<'_> {
         // The partial response of an earlier attempt is superseded.
         self.attempt.cx.discard_partial();
         if self.attempt.request.is_visible() {
-            note_first_event(self.attempt.cx);
+            record_first_event(self.attempt.cx);
         }
         view.begin();
         if !matches!(first, ModelEvent::Start(_)) {
@@ -267,7 +267,7 @@ fn pass(taps: &mut Taps, view: &mut AttemptView<'_>, event: ModelEvent) {
     }
 }
 
-fn note_first_event(cx: &RunContext) {
+fn record_first_event(cx: &RunContext) {
     let mut stats = lock(&cx.shared().stats);
     if stats.time_to_first_token.is_none() {
         stats.time_to_first_token = Some(Instant::now() - cx.started());

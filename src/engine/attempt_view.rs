@@ -87,7 +87,7 @@ impl Output<'_> {
 
     fn send_partial(&mut self, event: ApiStreamEvent) {
         let envelope = self.cx.shared().envelope();
-        self.note_shown(envelope.uuid);
+        self.record_shown(envelope.uuid);
         let event = PartialEvent::new(envelope, event).with_attempt(self.number);
         self.send(SdkMessage::Partial(event));
     }
@@ -101,7 +101,7 @@ impl Output<'_> {
     }
 
     /// Records the first message of an attempt; a later attempt names it as superseded.
-    fn note_shown(&mut self, id: Uuid) {
+    fn record_shown(&mut self, id: Uuid) {
         if self.first.is_none() {
             self.first = Some(id);
             if self.held.is_none() {

@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
 use crate::message::{Message, Messages};
-use crate::model::StopReason;
 use crate::run::{
     CLOSING_TIME, ExitReason, ModelStats, RunContext, RunOutput, SteeredMessage, Stop,
 };
@@ -29,12 +28,12 @@ impl ActiveRun {
     /// Ends the run: stores late messages, runs the `after_agent` hooks, saves the session, emits
     /// the result message and releases the lease, in this order.
     pub(super) async fn close(mut self: Box<Self>, end: Result<ExitReason>) -> Result<RunOutput> {
-        let (exit, error) = self.outcome.note_end(end);
+        let (exit, error) = self.outcome.record_end(end);
         if let Err(text) = panic::catch_async(self.store_late_messages()).await {
             self.cx.warn(format!("closing the run panicked: {text}"));
         }
 
-        if let Err(text) = panic::catch_async(self.run_after_agent()).await {
+        if let Err(text) = panic::catch_async(self.finish_state()).await {
             self.cx.warn(format!("saving the session panicked: {text}"));
         }
 
@@ -73,12 +72,13 @@ impl ActiveRun {
         }
     }
 
-    /// Adds the outcome of the run to the state, runs the `after_agent` hooks and stores the state.
-    async fn run_after_agent(&mut self) {
+    /// Adds the outcome of the run to the state, runs the `after_agent` hooks, repairs the history
+    /// and stores the state.
+    async fn finish_state(&mut self) {
         self.add_outcome_to_state();
         if !self.config.hooks.after_agent.is_empty() {
             let old_messages = self.cx.state(|state| state.messages.clone());
-            if let Err(text) = panic::catch_async(self.after_agent(&old_messages)).await {
+            if let Err(text) = panic::catch_async(self.run_after_agent_hooks(&old_messages)).await {
                 self.cx.warn(format!("after_agent panicked: {text}"));
             }
             self.cx.state(|state| state.retain_positions(&old_messages));
@@ -111,7 +111,7 @@ impl ActiveRun {
 
     /// Runs the `after_agent` hooks, each on the state that the previous hook returned. The history
     /// before them is `old_messages`.
-    async fn after_agent(&mut self, old_messages: &Messages) {
+    async fn run_after_agent_hooks(&mut self, old_messages: &Messages) {
         let config = &*self.config;
         let mut state = self.cx.state_copy();
         let mut grace = None;
@@ -124,7 +124,7 @@ impl ActiveRun {
             // each.
             let shared = self.cx.shared();
             let hook_result = shared.within_grace(&mut grace, guarded_future).await;
-            match hook_result.unwrap_or_else(|| Err(too_slow(hook.name()))) {
+            match hook_result.unwrap_or_else(|| Err(after_agent_timeout_error(hook.name()))) {
                 Ok(mut changed) => {
                     self.cx.state(|slot| changed.adopt(&state, slot));
                     state = changed;
@@ -144,8 +144,8 @@ impl ActiveRun {
 /// Ends a run whose session was not opened, because that failed or the run was stopped first.
 pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result<RunOutput> {
     let mut outcome = RunOutcome::default();
-    let end = end.map(|stop| outcome.note_stop(stop));
-    let (exit, error) = outcome.note_end(end);
+    let end = end.map(|stop| outcome.record_stop(stop));
+    let (exit, error) = outcome.record_end(end);
     let close_outcome = panic::catch(|| {
         cx.emit_init();
         for steered in take_late_messages(cx) {
@@ -220,7 +220,7 @@ fn finish(cx: &RunContext, output: RunOutput, error: Option<Error>) -> Result<Ru
 impl RunOutcome {
     /// Splits the end of the run into its exit reason and its error, and adds the text of the error
     /// to the errors of the result.
-    fn note_end(&mut self, end: Result<ExitReason>) -> (ExitReason, Option<Error>) {
+    fn record_end(&mut self, end: Result<ExitReason>) -> (ExitReason, Option<Error>) {
         match end {
             Ok(exit) => (exit, None),
             Err(error) => {
@@ -306,7 +306,7 @@ impl RunOutcome {
     }
 }
 
-fn too_slow(hook: &str) -> Error {
+fn after_agent_timeout_error(hook: &str) -> Error {
     Error::new(
         ErrorKind::Hook,
         format!(
@@ -344,33 +344,6 @@ fn model_usage(models: &BTreeMap<Arc<str>, ModelStats>) -> BTreeMap<Arc<str>, Mo
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Converts the stop reason of a last response, which has no calls, into the exit reason of its
-/// run.
-pub(super) fn exit_for_stop_reason(reason: Option<&StopReason>) -> ExitReason {
-    match reason {
-        Some(StopReason::StopSequence) => ExitReason::StopSequence,
-        Some(StopReason::MaxTokens | StopReason::ContextWindow) => ExitReason::MaxTokens,
-        Some(StopReason::Refusal) => ExitReason::Refused,
-        _ => ExitReason::EndTurn,
-    }
-}
-
-/// Returns the exit reason of a run that ends with this error, and adds the text of the error to
-/// `error_texts`.
-///
-/// # Errors
-///
-/// Returns `error` if the run ends with [`ExitReason::Error`].
-pub(super) fn exit_for_error(error: Error, error_texts: &mut Vec<String>) -> Result<ExitReason> {
-    let exit = match error.kind() {
-        ErrorKind::BudgetExhausted => ExitReason::MaxBudget,
-        ErrorKind::Refused => ExitReason::Refused,
-        _ => return Err(error),
-    };
-    error_texts.push(error.to_string());
-    Ok(exit)
 }
 
 #[cfg(test)]

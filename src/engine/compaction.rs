@@ -233,7 +233,7 @@ impl Compacting<'_> {
             Activity::Compacting,
         ))));
         let outcome = self.summarize(&*compactor, trigger).await;
-        self.note_outcome(&outcome, trigger);
+        self.record_outcome(&outcome, trigger);
         let status = status_after(&outcome);
         self.cx.emit(SystemKind::Status(Box::new(status)));
         let Ok(Some(new_compaction)) = outcome else {
@@ -246,7 +246,7 @@ impl Compacting<'_> {
     }
 
     /// Warns of a compaction that failed or had nothing to shorten, and delays the next one.
-    fn note_outcome(&mut self, outcome: &Result<Option<Compaction>>, trigger: CompactionTrigger) {
+    fn record_outcome(&mut self, outcome: &Result<Option<Compaction>>, trigger: CompactionTrigger) {
         match outcome {
             Ok(Some(_)) => {}
             Ok(None) if trigger == CompactionTrigger::Manual => {

@@ -114,9 +114,9 @@ impl HistorySize {
     }
 
     /// Returns the number of bytes that a response may add.
-    pub(super) fn room(&self) -> usize {
-        let own_room = self.max_bytes.saturating_sub(self.total());
-        own_room.min(self.share.pool().room())
+    pub(super) fn remaining_bytes(&self) -> usize {
+        let own_bytes = self.max_bytes.saturating_sub(self.total());
+        own_bytes.min(self.share.pool().room())
     }
 
     /// Checks that an input may be added. Returns its size. An input that does not fit in addition

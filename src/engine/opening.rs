@@ -10,13 +10,14 @@ use crate::session::{
     AgentState, OwnedSession, StoredSession, belongs_to_other_user, cut, damage_texts, not_found,
 };
 
-use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
+use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome};
 use super::config::Config;
 use super::history::History;
 use super::model_lifecycle::warn_of_ending_models;
 use super::repeats::RepeatDetector;
 use super::restore::{Restored, restore, result_positions};
 use super::run_input::{STALE_COMPACTION, check_input};
+use super::run_request::RunRequest;
 use super::session_writer::SessionWriter;
 use super::system_prompt::AssembledPrompt;
 use super::tool_catalog::ToolCatalog;

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::run::RunContext;
 use crate::tool::{AskOrigin, GateRequest, PermissionGate, PermissionMode, ToolDecision, Verdict};
 
-use super::tool_permission::{not_asked, refusal_by_mode};
+use super::tool_permission::{dont_ask_reason, refusal_by_mode};
 
 /// The gates and the mode of the parent run, and so of all its ancestors, as a gate of the child:
 /// delegating a call must not bypass a denial.
@@ -45,7 +45,7 @@ impl PermissionGate for ParentGate {
                 ..
             } if self.0.is_allowed(&request.call.name) => Verdict::Allow,
             Verdict::Ask { question, .. } if request.mode == PermissionMode::DontAsk => {
-                Verdict::Deny(not_asked(&question))
+                Verdict::Deny(dont_ask_reason(&question))
             }
             // The child's own hooks and tools cannot answer a question of the parent's gate.
             Verdict::Ask { question, .. } => Verdict::Ask {

@@ -46,7 +46,7 @@ impl History {
 
     /// Removes the inputs of this run from the history, because the model would refuse them again.
     /// Does nothing if some of them have a response. Results stay, because approved calls have run.
-    pub(super) fn forget_refused(&mut self) {
+    pub(super) fn remove_refused_inputs(&mut self) {
         let (own_messages, _) = self.inputs_without_response();
         self.remove_last(own_messages.len());
     }

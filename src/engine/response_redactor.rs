@@ -210,7 +210,7 @@ impl ResponseRedactor {
         let shown_json = call.map_or_else(String::new, |call| call.push(&self.exact, json));
         self.held_bytes = self.held_bytes.saturating_sub(shown_json.len());
         if self.held_bytes > self.max_held_bytes {
-            return Err(too_much_held(self.max_held_bytes));
+            return Err(held_arguments_limit_error(self.max_held_bytes));
         }
         Ok(shown_json)
     }
@@ -410,7 +410,7 @@ impl ResponseRedactor {
 }
 
 /// The error of arguments that grow without an end while they are held back.
-fn too_much_held(max_bytes: usize) -> Error {
+fn held_arguments_limit_error(max_bytes: usize) -> Error {
     Error::new(
         ErrorKind::ResponseTooLarge,
         format!(

@@ -10,7 +10,7 @@ use crate::session::{AgentState, InputState, MessageInfo};
 
 use super::active_run::ActiveRun;
 use super::call_ids::CallIds;
-use super::closing::exit_for_stop_reason;
+use super::exit::exit_for_stop_reason;
 use super::structured_output;
 
 /// The warning about a summary whose messages a hook has changed.

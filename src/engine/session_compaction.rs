@@ -68,7 +68,7 @@ pub(crate) async fn compact_session(
         None => summary.await?,
         Some(deadline) => timeout_at(deadline, summary)
             .await
-            .map_err(|_| too_slow())??,
+            .map_err(|_| timeout_error())??,
     };
 
     let Some(compaction) = compaction else {
@@ -137,7 +137,7 @@ fn check_unchanged(
     ))
 }
 
-fn too_slow() -> Error {
+fn timeout_error() -> Error {
     let text = "the compaction took longer than max_duration; raise it, or use a faster model for \
                 summaries";
     Error::new(ErrorKind::Timeout, text)

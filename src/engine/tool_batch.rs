@@ -92,10 +92,10 @@ impl ActiveRun {
         let mut exit = is_interrupted.then_some(ExitReason::Interrupted);
         if is_stopped {
             self.outcome.was_stopped_in_tools = true;
-            exit = Some(self.outcome.note_stop(cx.shared().stop()));
+            exit = Some(self.outcome.record_stop(cx.shared().stop()));
         }
 
-        let loop_exit = self.note_repeats(&mut results);
+        let loop_exit = self.count_repeats(&mut results);
         if let (Some((_, result)), Some(note)) = (results.last_mut(), note) {
             result.content.parts_mut().push(Part::Text(note));
         }
@@ -139,7 +139,7 @@ impl ActiveRun {
 
     /// Counts equal calls with equal results. Adds a warning for the model to the result of a call
     /// that repeats, and returns the exit reason if the run ends because of one.
-    fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
+    fn count_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
         if !self.config.limits.loop_detection {
             return None;
         }

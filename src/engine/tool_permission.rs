@@ -37,7 +37,7 @@ use crate::util::panic;
 use crate::util::time::{now_ms, now_us};
 
 use super::config::{Config, OnUnanswered};
-use super::hook_opinion::{HookOpinion, ask_hooks};
+use super::hook_decision::{HookDecision, ask_hooks};
 use super::refusal::Refusal;
 use super::result_context::ResultContext;
 
@@ -66,14 +66,6 @@ impl PermissionCheck<'_> {
         let call = self.check_args_shape(call)?;
         let (call, verdict) = self.ask_hooks(call).await?;
         self.permit_after_hooks(call, verdict).await
-    }
-
-    /// Returns `true` if there is no hook and no gate to ask, and the mode permits the tool.
-    pub(super) fn decides_by_mode_alone(&self) -> bool {
-        self.cx.apply_requested_mode();
-        self.config.hooks.pre_tool_use.is_empty()
-            && self.cx.gates().allows_all()
-            && refusal_by_mode(self.cx.permission_mode(), self.tool).is_none()
     }
 
     /// Checks a call with the arguments that a person gave it.
@@ -151,12 +143,12 @@ impl PermissionCheck<'_> {
     /// Runs the `pre_tool_use` hooks, whose texts replace all earlier ones.
     async fn ask_hooks(&self, call: ToolCall) -> Result<(ToolCall, Verdict), Refusal> {
         self.cx.apply_requested_mode();
-        let opinion = ask_hooks(self.config, self.cx, call).await;
-        let HookOpinion {
+        let decision = ask_hooks(self.config, self.cx, call).await;
+        let HookDecision {
             call,
             verdict,
             context,
-        } = opinion.map_err(|error| Refusal::invalid(error.to_string()))?;
+        } = decision.map_err(|error| Refusal::invalid(error.to_string()))?;
         self.context.replace(context);
         Ok((call, verdict))
     }
@@ -180,6 +172,14 @@ impl PermissionCheck<'_> {
             None => Ok(()),
             Some(reason) => Err(self.denied(call, "mode", reason)),
         }
+    }
+
+    /// Returns `true` if there is no hook and no gate to ask, and the mode permits the tool.
+    pub(super) fn decides_by_mode_alone(&self) -> bool {
+        self.cx.apply_requested_mode();
+        self.config.hooks.pre_tool_use.is_empty()
+            && self.cx.gates().allows_all()
+            && refusal_by_mode(self.cx.permission_mode(), self.tool).is_none()
     }
 
     /// Asks the gate. A gate that fails or panics denies the call.
@@ -270,7 +270,7 @@ impl PermissionCheck<'_> {
     /// Asks a person, and decides by the answer.
     async fn ask(&self, call: ToolCall, question: String) -> Result<Permit, Refusal> {
         if self.cx.permission_mode() == PermissionMode::DontAsk {
-            return Err(self.denied(&call, "mode", &not_asked(&question)));
+            return Err(self.denied(&call, "mode", &dont_ask_reason(&question)));
         }
 
         let answer = self
@@ -366,6 +366,6 @@ pub(super) fn refusal_by_mode(mode: PermissionMode, tool: &Arc<dyn Tool>) -> Opt
 }
 
 /// Returns the reason for denying a call that needs a question in a mode without questions.
-pub(super) fn not_asked(question: &str) -> String {
+pub(super) fn dont_ask_reason(question: &str) -> String {
     format!("tool not explicitly allowed (dontAsk mode): {question}")
 }

@@ -21,7 +21,7 @@ use crate::util::text::truncate;
 
 use super::active_run::ActiveRun;
 use super::attempt::{empty_response, is_empty};
-use super::closing::exit_for_error;
+use super::exit::exit_for_error;
 use super::request::add_wrap_up_section;
 use super::result_limits::cut_text;
 use super::sanitize;
@@ -99,8 +99,8 @@ impl ActiveRun {
     async fn handle_error(&mut self, error: Error) -> Result<ControlFlow<ExitReason>> {
         if error.kind() == ErrorKind::ResponseTooLarge {
             // A quarter is left for the response of the next run.
-            let room = self.history.byte_size.room();
-            self.store_partial(room / 4 * 3).await;
+            let remaining_bytes = self.history.byte_size.remaining_bytes();
+            self.store_partial(remaining_bytes / 4 * 3).await;
         }
 
         if error.kind() == ErrorKind::ContextTooLong && self.compact_once().await {
@@ -117,7 +117,7 @@ impl ActiveRun {
         let error = self.history.remove_rejected_input(error).await;
         let exit = exit_for_error(error, &mut self.outcome.error_texts)?;
         if exit == ExitReason::Refused && !self.config.request.keep_refused {
-            self.history.forget_refused();
+            self.history.remove_refused_inputs();
         }
 
         Ok(Break(exit))
@@ -269,13 +269,13 @@ impl ActiveRun {
         &mut self,
         response: Arc<ModelResponse>,
     ) -> Result<ControlFlow<ExitReason>> {
-        let cut_note = note_of_cut_calls(&response.cut_calls);
-        if let Some(note) = &cut_note {
+        let truncation_note = truncated_calls_note(&response.cut_calls);
+        if let Some(note) = &truncation_note {
             self.cx.warn(note);
         }
 
         match kind_of(&response) {
-            ResponseKind::Calls => self.run_calls_of(response, cut_note).await,
+            ResponseKind::Calls => self.run_calls_of(response, truncation_note).await,
             ResponseKind::Complete => {
                 let (response, _) = self.store_response(response, &[]).await?;
                 self.end_or_continue(&response).boxed().await
@@ -316,16 +316,16 @@ impl ActiveRun {
         }
     }
 
-    /// Stores a response and runs its calls. `cut_note` is added to the last result.
+    /// Stores a response and runs its calls. `truncation_note` is added to the last result.
     async fn run_calls_of(
         &mut self,
         response: Arc<ModelResponse>,
-        cut_note: Option<String>,
+        truncation_note: Option<String>,
     ) -> Result<ControlFlow<ExitReason>> {
         self.recoveries.has_compacted = false;
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         let (_, starts) = self.store_response(response, &calls).await?;
-        let note = cut_note.map(|note| format!("Note: {note}."));
+        let note = truncation_note.map(|note| format!("Note: {note}."));
         let exit = self.run_calls(calls, &starts, note).boxed().await?;
         Ok(exit.map_or(Continue(()), Break))
     }
@@ -386,7 +386,7 @@ impl ActiveRun {
                 self.history.store_response(response.clone(), &[]).await?;
             }
         } else {
-            self.history.forget_refused();
+            self.history.remove_refused_inputs();
         }
 
         self.outcome.last_response = Some(response);
@@ -395,8 +395,9 @@ impl ActiveRun {
 
     /// Stores the partial response of a run that was stopped, and returns the exit reason.
     async fn end_interrupted(&mut self) -> ExitReason {
-        let exit = self.outcome.note_stop(self.cx.shared().stop());
-        self.store_partial(self.history.byte_size.room()).await;
+        let exit = self.outcome.record_stop(self.cx.shared().stop());
+        self.store_partial(self.history.byte_size.remaining_bytes())
+            .await;
         exit
     }
 
@@ -452,7 +453,7 @@ fn kind_of(response: &ModelResponse) -> ResponseKind {
 
 /// Describes the calls that have no end because the response was truncated; `None` if there are
 /// none.
-fn note_of_cut_calls(names: &[Arc<str>]) -> Option<String> {
+fn truncated_calls_note(names: &[Arc<str>]) -> Option<String> {
     let first_name = names.first()?;
     let others = match names.len() - 1 {
         0 => String::new(),

@@ -11,8 +11,8 @@ use crate::run::{ExitReason, SteeredMessage};
 use crate::util::sync::lock;
 
 use super::active_run::ActiveRun;
-use super::closing::exit_for_stop_reason;
 use super::config::UnfinishedTasks;
+use super::exit::exit_for_stop_reason;
 use super::sanitize::is_valid_input;
 use super::structured_output;
 
@@ -37,7 +37,7 @@ impl ActiveRun {
         let cx = self.cx.clone();
         let hook_future = self.run_before_stop(response);
         match cx.shared().unless_stopped(hook_future).await {
-            None => return Ok(Break(self.outcome.note_stop(cx.shared().stop()))),
+            None => return Ok(Break(self.outcome.record_stop(cx.shared().stop()))),
             Some(None) => {}
             Some(Some(message)) => {
                 self.history.add_input(message).await?;

@@ -127,7 +127,7 @@ impl Core {
     /// together with the effect of the answer. Returns `false` if there is no run.
     pub(super) fn record_answer_in_run(&self, message: &InboundMessage) -> bool {
         let handle = self.served.handle_of(&message.session_key);
-        handle.is_some_and(|handle| handle.note_input(answer_id(&message.id)))
+        handle.is_some_and(|handle| handle.add_input_id(answer_id(&message.id)))
     }
 
     /// Stores that a message was taken as the answer to a task whose conversation has no run in

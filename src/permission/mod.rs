@@ -2,11 +2,13 @@
 //!
 //! [`PermissionRules`] is a [`PermissionGate`](crate::tool::PermissionGate): give it to
 //! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this
-//! order. The first step with a decision wins; how specific a rule is never matters:
+//! order. The first step with a decision wins. How specific a rule is matters in one case:
+//! a rule to allow that names a command can answer the question whether the command hides
+//! something denied (see [Rules about files](#rules-about-files)):
 //!
 //! 1. a **deny** rule: absolute, in every mode; in `bypassPermissions` also a rule that may match.
-//!    Only a rule about a tool as a whole is compared with a call that is too large to compare with
-//!    each rule: that call is a question, and denied in `bypassPermissions` and `dontAsk`;
+//!    A call that is too large to be compared with each rule is a question, unless a rule denies
+//!    its tool as a whole; in `bypassPermissions` and `dontAsk` it is denied;
 //! 2. **plan mode**: a tool that does more than read is denied;
 //! 3. a **grant** of this session: the answer "yes, for the session" was given to the same call;
 //! 4. an **ask** rule, a protected path, or a command that may hide something denied;
@@ -73,8 +75,8 @@
 //! or changes though no word names them, such as `package.json` for `npm run` and `~/.m2/` for
 //! `mvn`: next to a rule about these, the command is a question.
 //!
-//! A narrow rule to allow answers the question for good, also where the rule denies: with
-//! `allow:Bash(cargo:*)`, `cargo install x` is allowed next to `deny:Write(~/.cargo/**)`, because
+//! A rule to allow that names a program, such as `Bash(cargo:*)`, answers the question, also next
+//! to a rule to deny: `cargo install x` is then allowed next to `deny:Write(~/.cargo/**)`, because
 //! no word of it names a file there.
 //!
 //! # Other machines
@@ -92,12 +94,13 @@
 //!
 //! A rule to deny or to ask that has more words than a program, such as `git push origin main` or
 //! `rm -rf src`, may apply to each command of the program with the same subcommand: operands and
-//! options have many spellings, and a file, a setting or a default may replace them. A missing
-//! word is proof only in the forms of commands in one table, such as `rm`, `git push`, `npm run`
-//! and `make`, if each word and each option of the command is known: no option has the letter or
-//! the name of the rule's option or includes it, and no operand can mean the rule's, as a path, a
-//! name, a branch or a kind of resources. If only a part of a word is not known, it may be
-//! `*prune*` if it may be `prune` alone.
+//! options have many spellings, and a file, a setting or a default may replace them. A word of the
+//! rule that is missing from a command proves that the rule does not apply to it, but only for the
+//! commands of one table, such as `rm`, `git push`, `npm run` and `make`, and only if each word and
+//! each option of the command is known: no option has the letter or the name of the rule's option
+//! or includes it, and no operand can mean the rule's operand, as a path, a name, a branch or a
+//! kind of resources. A word that is known in part counts as a rule's word such as `*prune*` if it
+//! may be `prune` itself, or has a part of `prune` next to its unknown part.
 //!
 //! # Words that are not known
 //!

@@ -145,7 +145,7 @@ impl Budget {
     /// Returns the remaining amount in USD, here and in every budget above; `None` without a limit.
     /// Amounts that are reserved for calls in progress are not subtracted.
     pub fn remaining_usd(&self) -> Option<f64> {
-        self.chain()
+        self.self_and_ancestors()
             .filter_map(|node| {
                 let amounts = lock(&node.amounts);
                 Some((node.limits.usd? - amounts.usd).max(0.0))
@@ -156,7 +156,7 @@ impl Budget {
     /// Returns the remaining tokens, here and in every budget above; `None` without a limit. Tokens
     /// that are reserved for calls in progress are not subtracted.
     pub fn remaining_tokens(&self) -> Option<u64> {
-        self.chain()
+        self.self_and_ancestors()
             .filter_map(|node| {
                 let amounts = lock(&node.amounts);
                 Some(node.limits.tokens?.saturating_sub(amounts.tokens))
@@ -166,7 +166,9 @@ impl Budget {
 
     /// Returns the earliest deadline, here or in any budget above.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.chain().filter_map(|node| node.deadline).min()
+        self.self_and_ancestors()
+            .filter_map(|node| node.deadline)
+            .min()
     }
 
     /// Returns the exit reason and its description, if a limit was reached.
@@ -179,31 +181,30 @@ impl Budget {
             return Some((ExitReason::MaxDuration, text));
         }
 
-        let mut nodes = self.chain();
+        let mut nodes = self.self_and_ancestors();
         let used_up = nodes.find_map(|node| Some((node, node.used_up_usd()?)));
         if let Some((node, (spent, limit))) = used_up {
-            let owner = self.owner(node);
+            let run_phrase = self.run_phrase(node);
             let text = format!(
-                "the budget {owner}is used up (max_budget_usd): {spent:.6} of {limit} USD spent; \
-                 raise it"
+                "the budget {run_phrase}is used up (max_budget_usd): {spent:.6} of {limit} USD \
+                 spent; raise it"
             );
             return Some((ExitReason::MaxBudget, text));
         }
 
-        let mut nodes = self.chain();
+        let mut nodes = self.self_and_ancestors();
         let used_up = nodes.find_map(|node| Some((node, node.used_up_tokens()?)));
         let (node, (spent, limit)) = used_up?;
-        let owner = self.owner(node);
+        let run_phrase = self.run_phrase(node);
         let text = format!(
-            "the token budget {owner}is used up (max_total_tokens): {spent} of {limit} tokens \
-             spent; raise it"
+            "the token budget {run_phrase}is used up (max_total_tokens): {spent} of {limit} \
+             tokens spent; raise it"
         );
         Some((ExitReason::MaxBudget, text))
     }
 
-    /// Returns the words that name the run of a node of the chain; empty for the run of this
-    /// budget.
-    fn owner(&self, node: &Node) -> &'static str {
+    /// Returns the words that name the run of a node; empty for the run of this budget.
+    fn run_phrase(&self, node: &Node) -> &'static str {
         if std::ptr::eq(node, &*self.0) {
             ""
         } else {
@@ -213,19 +214,20 @@ impl Budget {
 
     /// Returns `true` if money or tokens are limited, here or above.
     pub(crate) fn is_limited(&self) -> bool {
-        self.chain()
+        self.self_and_ancestors()
             .any(|node| node.limits.usd.is_some() || node.limits.tokens.is_some())
     }
 
     /// Returns `true` if money is limited here or in any budget above, so that prices must be
     /// known.
     pub(crate) fn needs_prices(&self) -> bool {
-        self.chain().any(|node| node.limits.needs_prices())
+        self.self_and_ancestors()
+            .any(|node| node.limits.needs_prices())
     }
 
     /// Records usage and cost.
     pub(crate) fn spend(&self, usage: Usage, cost: Option<f64>) {
-        for node in self.chain() {
+        for node in self.self_and_ancestors() {
             let mut amounts = lock(&node.amounts);
             amounts.usd += cost.unwrap_or_default();
             amounts.tokens = amounts.tokens.saturating_add(usage.total_tokens());
@@ -240,7 +242,7 @@ impl Budget {
     /// Returns [`ErrorKind::Config`] if a parent run may start no more runs.
     pub(crate) fn count_subagent(&self) -> Result<()> {
         // Budgets are always locked from the leaf to the root.
-        let nodes: Vec<_> = self.chain().skip(1).collect();
+        let nodes: Vec<_> = self.self_and_ancestors().skip(1).collect();
         let mut guards: Vec<_> = nodes.iter().map(|node| lock(&node.amounts)).collect();
         for (node, amounts) in nodes.iter().zip(&guards) {
             let limit = node.limits.subagents;
@@ -280,7 +282,7 @@ impl Budget {
     }
 
     /// Returns this budget and its ancestors, up to the root.
-    pub(super) fn chain(&self) -> impl Iterator<Item = &Node> {
+    pub(super) fn self_and_ancestors(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
     }
 }
@@ -318,7 +320,12 @@ impl Tree {
 
 impl Amounts {
     /// Returns the number of output tokens that fit, at most `full`.
-    pub(super) fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
+    pub(super) fn max_output_tokens(
+        &self,
+        limits: &BudgetLimits,
+        estimate: &Estimate,
+        full: u64,
+    ) -> u64 {
         let mut output = full;
         if let Some(limit) = limits.tokens {
             let remaining = limit.saturating_sub(self.all_tokens());

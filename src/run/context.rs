@@ -147,8 +147,8 @@ impl RunContext {
         self.0.settings.cwd.as_deref()
     }
 
-    /// Returns the number of the current turn: 1 during the first model call and the tool calls of
-    /// its response, 0 before.
+    /// Returns the number of the current turn: 0 before the first turn, and 1 from its start, its
+    /// `modify_request` hooks included.
     pub fn turn(&self) -> u32 {
         self.0.turn.load(Ordering::Relaxed)
     }
@@ -274,7 +274,9 @@ impl RunContext {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     ///
-    /// Do not call `describe` inside `f`: the inner call would wait for the outer one forever.
+    /// # Deadlocks
+    ///
+    /// Deadlocks if `describe` is called inside `f`.
     pub fn describe(&self, f: impl FnOnce(&mut Init)) {
         f(&mut lock(&self.0.description));
     }

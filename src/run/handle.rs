@@ -113,7 +113,7 @@ impl RunHandle {
     /// Adds an id to the known inputs of the session, with the next records that are stored.
     /// Returns `false` when the run has ended.
     #[cfg(feature = "gateway")]
-    pub(crate) fn note_input(&self, id: Arc<str>) -> bool {
+    pub(crate) fn add_input_id(&self, id: Arc<str>) -> bool {
         let is_in_progress = self.exit_reason().is_none();
         if is_in_progress {
             lock(&self.0.control).answer_ids.push(id);

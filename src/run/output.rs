@@ -30,8 +30,9 @@ pub struct RunOutput {
     pub usage: Usage,
     /// The cost in USD, subagents included; `None` when some price is not known.
     pub cost: Option<f64>,
-    /// The number of model calls. A call that was repeated, because its response was empty or the
-    /// context was too long, counts once.
+    /// The number of turns that were begun. A turn that was repeated, because its response was
+    /// empty or the context was too long, counts once. Model calls that hooks and retries add do
+    /// not count.
     pub turns: u32,
     /// The reason the run ended.
     pub end: ExitReason,

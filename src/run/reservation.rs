@@ -75,11 +75,11 @@ impl Budget {
         let max_output = u64::from(estimate.max_output_tokens);
 
         // Budgets are always locked from the leaf to the root.
-        let nodes: Vec<_> = self.chain().collect();
+        let nodes: Vec<_> = self.self_and_ancestors().collect();
         let mut guards: Vec<_> = nodes.iter().map(|node| lock(&node.amounts)).collect();
         let mut output = max_output;
         for (node, amounts) in nodes.iter().zip(&guards) {
-            output = output.min(amounts.room(&node.limits, &estimate, max_output));
+            output = output.min(amounts.max_output_tokens(&node.limits, &estimate, max_output));
         }
 
         if output < max_output {
@@ -140,7 +140,7 @@ fn uncovered(may_wait: bool) -> String {
 impl Reservation {
     /// Returns `true` if the reservation still fits after other calls have spent.
     pub(crate) fn fits(&self) -> bool {
-        let mut nodes = self.budget.chain();
+        let mut nodes = self.budget.self_and_ancestors();
         nodes.all(|node| !lock(&node.amounts).exceeds(&node.limits))
     }
 }
@@ -151,7 +151,7 @@ impl Drop for Reservation {
             return;
         };
         self.budget.tree().reservation_holders.remove(holder);
-        for node in self.budget.chain() {
+        for node in self.budget.self_and_ancestors() {
             lock(&node.amounts).release(self.usd, self.tokens);
         }
         self.budget.tree().settled.notify_waiters();

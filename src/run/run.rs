@@ -300,8 +300,8 @@ impl Run {
         // future that has panicked.
         let mut future = match std::mem::replace(&mut self.state, LoopState::Gone) {
             LoopState::Created(future) | LoopState::Waiting(future) => future,
-            ended => {
-                self.state = ended;
+            state => {
+                self.state = state;
                 return;
             }
         };

@@ -11,8 +11,9 @@ use crate::usage::Usage;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunStats {
-    /// The number of turns: model calls, not counting those repeated because the response was empty
-    /// or the context was too long.
+    /// The number of turns that were begun. A turn that was repeated, because its response was
+    /// empty or the context was too long, counts once. Model calls that hooks and retries add do
+    /// not count.
     pub turns: u32,
     /// Tokens of this run.
     pub usage: Usage,

@@ -1,4 +1,4 @@
-//! The system prompt of the request that is being built.
+//! The sections of a run's system prompt.
 
 use std::fmt;
 use std::sync::Arc;

@@ -49,7 +49,7 @@ pub struct ResultMessage {
     pub duration_api_ms: u64,
     /// True if it did not succeed.
     pub is_error: bool,
-    /// The number of turns: model calls, without repeated calls.
+    /// The number of turns that were begun. A turn that was repeated counts once.
     pub num_turns: u32,
     /// The text of the last response. Empty if that has no text.
     pub result: Option<String>,

@@ -16,8 +16,9 @@ use crate::util::{Cancellation, Values};
 
 use super::asking::Asking;
 use super::detached::Detached;
-use super::gate::{Answer, PermissionMode};
+use super::gate::Answer;
 use super::load::LoadPermit;
+use super::permission_mode::PermissionMode;
 use super::tasks::BackgroundTasks;
 use super::turn_tools::TurnTools;
 use super::view::{StateView, view_once};

@@ -15,8 +15,9 @@ use crate::util::{Guarded, Values};
 
 use super::asking::Asking;
 use super::context::{AnswerForm, ToolHost};
-use super::gate::{Answer, PermissionMode};
+use super::gate::Answer;
 use super::load::LoadPermit;
+use super::permission_mode::PermissionMode;
 use super::tasks::BackgroundTasks;
 use super::turn_tools::TurnTools;
 use super::view::StateView;

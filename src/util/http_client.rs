@@ -141,16 +141,16 @@ mod tls {
     use reqwest::ClientBuilder;
 
     use crate::error::Result;
-    use crate::util::tls::{trusting_nobody, trusting_system};
+    use crate::util::tls::{empty_trust_config, system_trust_config};
 
     use super::Scheme;
 
     /// Hands over a finished configuration: reqwest's own depends on a process-wide default.
     pub(super) fn add(builder: ClientBuilder, scheme: Scheme) -> Result<ClientBuilder> {
         let mut config = match scheme {
-            Scheme::Https => trusting_system()?,
+            Scheme::Https => system_trust_config()?,
             // Plain http must work on machines without a certificate store.
-            Scheme::Http => trusting_nobody()?,
+            Scheme::Http => empty_trust_config()?,
         };
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(builder.tls_backend_preconfigured(config))

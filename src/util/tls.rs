@@ -1,4 +1,4 @@
-//! The trusted roots of a connection over TLS.
+//! The configuration of connections over TLS.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,9 +9,9 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Trusts whom the system's certificate store trusts. Made once, for reading the store takes
-/// milliseconds.
-pub(crate) fn trusting_system() -> Result<ClientConfig> {
+/// Returns a configuration that verifies certificates with the system's certificate store. Created
+/// once, because reading the store takes milliseconds.
+pub(crate) fn system_trust_config() -> Result<ClientConfig> {
     static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(config) = CONFIG.get() {
         return Ok(config.clone());
@@ -21,7 +21,7 @@ pub(crate) fn trusting_system() -> Result<ClientConfig> {
 }
 
 /// Creates a configuration that trusts no certificate.
-pub(crate) fn trusting_nobody() -> Result<ClientConfig> {
+pub(crate) fn empty_trust_config() -> Result<ClientConfig> {
     make(|builder| Ok(builder.with_root_certificates(RootCertStore::empty())))
 }
 

@@ -39,7 +39,7 @@ impl Inner {
 
     /// Records the use of an index and its size in memory, and drops indexes that are not in use
     /// while all together are too large.
-    fn note_size(&self, session: &Arc<str>, bytes: usize) {
+    fn record_size(&self, session: &Arc<str>, bytes: usize) {
         let mut indexes = lock(&self.indexes);
         if let Some(cached) = indexes.get_mut(session) {
             cached.bytes = bytes;
@@ -61,7 +61,7 @@ impl Inner {
             slot => slot.insert(self.storage.build_index(session, self.root.clone())?),
         };
         let result = work(self, index);
-        self.note_size(session, index.memory());
+        self.record_size(session, index.memory());
         result
     }
 }
@@ -104,14 +104,14 @@ mod tests {
         let inner = &files.inner;
         let [used, unused] = ["used", "unused"].map(Arc::<str>::from);
         let shared = inner.index(&used);
-        inner.note_size(&used, MAX_INDEX_BYTES / 2);
+        inner.record_size(&used, MAX_INDEX_BYTES / 2);
         drop(inner.index(&unused));
-        inner.note_size(&unused, MAX_INDEX_BYTES / 2);
+        inner.record_size(&unused, MAX_INDEX_BYTES / 2);
         assert_eq!(lock(&inner.indexes).len(), 2);
-        inner.note_size(&used, MAX_INDEX_BYTES / 2 + 1);
+        inner.record_size(&used, MAX_INDEX_BYTES / 2 + 1);
         assert_eq!(lock(&inner.indexes).keys().collect::<Vec<_>>(), [&used]);
         drop(shared);
-        inner.note_size(&used, MAX_INDEX_BYTES + 1);
+        inner.record_size(&used, MAX_INDEX_BYTES + 1);
         assert!(lock(&inner.indexes).is_empty());
     }
 
@@ -122,10 +122,10 @@ mod tests {
         let names = ["a", "b", "c"].map(Arc::<str>::from);
         for name in &names {
             drop(inner.index(name));
-            inner.note_size(name, MAX_INDEX_BYTES / 3);
+            inner.record_size(name, MAX_INDEX_BYTES / 3);
         }
-        inner.note_size(&names[0], MAX_INDEX_BYTES / 3);
-        inner.note_size(&names[2], MAX_INDEX_BYTES / 2);
+        inner.record_size(&names[0], MAX_INDEX_BYTES / 3);
+        inner.record_size(&names[2], MAX_INDEX_BYTES / 2);
         let indexes = lock(&inner.indexes);
         assert_eq!(indexes.len(), 2);
         assert!(!indexes.contains_key(&names[1]));

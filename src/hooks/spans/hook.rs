@@ -109,7 +109,7 @@ impl TracingHook {
         self
     }
 
-    fn note_response(&self, pair: &mut SpanPair, response: &ModelResponse) {
+    fn record_response(&self, pair: &mut SpanPair, response: &ModelResponse) {
         let text = response.text();
         let names: Vec<&str> = response.tool_calls().map(|call| &*call.name).collect();
         pair.set("content_length", text.chars().count());
@@ -139,12 +139,12 @@ impl TracingHook {
             pair.record_text("gen_ai.output.messages", &content::output(response));
         }
 
-        note_usage(pair, &response.usage);
+        record_usage(pair, &response.usage);
     }
 }
 
-fn note_usage(pair: &mut SpanPair, usage: &Usage) {
-    let mut note = |key: &str, field: &str, count: u64| {
+fn record_usage(pair: &mut SpanPair, usage: &Usage) {
+    let mut record = |key: &str, field: &str, count: u64| {
         if count > 0 {
             pair.set(key, count);
             pair.span.record(field, count);
@@ -154,30 +154,30 @@ fn note_usage(pair: &mut SpanPair, usage: &Usage) {
     // The semantic conventions include cached tokens in the input.
     let input = usage.context_tokens();
     let output = usage.output_tokens;
-    note("input_tokens", "gen_ai.usage.input_tokens", input);
-    note("output_tokens", "gen_ai.usage.output_tokens", output);
-    note(
+    record("input_tokens", "gen_ai.usage.input_tokens", input);
+    record("output_tokens", "gen_ai.usage.output_tokens", output);
+    record(
         "cache_read_tokens",
         "gen_ai.usage.cache_read.input_tokens",
         usage.cache_read_tokens,
     );
-    note(
+    record(
         "cache_write_tokens",
         "gen_ai.usage.cache_write.input_tokens",
         usage.cache_write_tokens,
     );
-    note(
+    record(
         "reasoning_tokens",
         "gen_ai.usage.reasoning.output_tokens",
         usage.reasoning_tokens,
     );
 }
 
-fn note_error(pair: &mut SpanPair, error: &Error) {
+fn record_error(pair: &mut SpanPair, error: &Error) {
     pair.failed(&error.to_string(), &format!("{:?}", error.kind()));
 }
 
-fn note_result(pair: &mut SpanPair, result: &ToolResult, content: bool) {
+fn record_result(pair: &mut SpanPair, result: &ToolResult, content: bool) {
     let text = result.content.text();
     let preview = preview(&text, PREVIEW);
     pair.set("output_length", text.chars().count());
@@ -202,7 +202,7 @@ fn preview(text: &str, max_chars: usize) -> String {
     head(&start, max_chars).0.to_owned()
 }
 
-fn note_run(pair: &mut SpanPair, cx: &RunContext) {
+fn record_run(pair: &mut SpanPair, cx: &RunContext) {
     pair.set("agent", cx.agent());
     pair.set("session_id", &**cx.session_id());
     pair.set("run_id", cx.run_id());
@@ -230,7 +230,7 @@ impl Hook for TracingHook {
     async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
         let parent = parent_of_run(cx);
         let mut pair = SpanPair::start(cx, "agent.run", &parent, span::run(cx, &parent));
-        note_run(&mut pair, cx);
+        record_run(&mut pair, cx);
         SpanTable::of(cx).begin_run(pair);
         Ok(state)
     }
@@ -263,7 +263,7 @@ impl Hook for TracingHook {
             return next.run(request).await;
         }
 
-        note_run(&mut pair, &cx);
+        record_run(&mut pair, &cx);
         pair.set("model", model.id());
         pair.set("turn", cx.turn());
         pair.set("message_count", request.messages.len());
@@ -289,8 +289,8 @@ impl Hook for TracingHook {
 
         let result = next.run(request).instrument(pair.span.clone()).await;
         match &result {
-            Ok(response) => self.note_response(&mut pair, response),
-            Err(error) => note_error(&mut pair, error),
+            Ok(response) => self.record_response(&mut pair, response),
+            Err(error) => record_error(&mut pair, error),
         }
 
         result
@@ -306,7 +306,7 @@ impl Hook for TracingHook {
             return next.run(call).await;
         }
 
-        note_run(&mut pair, &cx);
+        record_run(&mut pair, &cx);
         pair.set("tool_name", &*call.name);
         pair.set("tool_call_id", &*call.id);
         let args = content::args_text(&call.args);
@@ -325,9 +325,9 @@ impl Hook for TracingHook {
                 let content = self.content;
 
                 // Hooks that run after this one may still change or suppress the output.
-                cx.on_result(id, move |result| note_result(&mut pair, result, content));
+                cx.on_result(id, move |result| record_result(&mut pair, result, content));
             }
-            Err(error) => note_error(&mut pair, error),
+            Err(error) => record_error(&mut pair, error),
         }
 
         result

@@ -197,7 +197,7 @@ impl Anthropic {
     }
 
     fn encode(&self, request: &ModelRequest) -> Result<EncodedRequest> {
-        let own = &*self.connection.model;
+        let default_model = &*self.connection.model;
         let encode = |model: &str, family: Option<&Family>, profile: &ModelProfile| {
             let tag = tag_of(family);
             let options = Options {
@@ -214,9 +214,17 @@ impl Anthropic {
                 tag,
             })
         };
-        match request.model.as_deref().filter(|name| *name != own) {
+        match request
+            .model
+            .as_deref()
+            .filter(|name| *name != default_model)
+        {
             Some(name) => encode(name, family_of(name).as_ref(), &profile(name)),
-            None => encode(own, self.family.as_ref(), &self.connection.profile),
+            None => encode(
+                default_model,
+                self.family.as_ref(),
+                &self.connection.profile,
+            ),
         }
     }
 }

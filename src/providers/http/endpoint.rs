@@ -260,7 +260,7 @@ impl Endpoint {
             first => first?,
         };
 
-        note_replied(&mut lock(&REPLIED), address);
+        record_replied(&mut lock(&REPLIED), address);
         match self.accept(*response, timer) {
             Ok(reply) => Ok(reply),
             Err(response) => Err(self.refusal(*response).boxed().await),
@@ -434,8 +434,8 @@ impl From<Failed> for Error {
     }
 }
 
-/// Remembers that the address has replied.
-fn note_replied(addresses: &mut HashSet<PoolAddress>, address: PoolAddress) {
+/// Records that the address has replied.
+fn record_replied(addresses: &mut HashSet<PoolAddress>, address: PoolAddress) {
     if addresses.len() >= MAX_REPLIED && !addresses.contains(&address) {
         addresses.clear();
     }
@@ -549,7 +549,7 @@ mod tests {
         let mut addresses = HashSet::new();
         for n in 0..10_000 {
             let address = (None, format!("http://host-{n}").into());
-            note_replied(&mut addresses, address.clone());
+            record_replied(&mut addresses, address.clone());
             assert!(addresses.contains(&address) && addresses.len() <= MAX_REPLIED);
         }
     }

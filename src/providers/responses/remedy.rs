@@ -64,12 +64,12 @@ impl Unencrypted {
 
 /// Returns the second body for `error`, if the server refused the reasoning in `body`. Later
 /// requests of the run then have none of it either. If the model gives no encrypted reasoning,
-/// `note_unencrypted` is called.
+/// `record_unencrypted` is called.
 pub(super) fn remedy(
     error: &Error,
     body: &[u8],
     reasoning: &Reasoning,
-    note_unencrypted: impl FnOnce(),
+    record_unencrypted: impl FnOnce(),
 ) -> Option<Remedy> {
     let text = error.text().to_lowercase();
     let is_refused = REFUSALS.iter().any(|refusal| text.contains(refusal));
@@ -91,7 +91,7 @@ pub(super) fn remedy(
     };
     let body = change_elements(body, "input", None::<&Value>, without_reasoning).map(bytes_of);
     if is_unasked {
-        note_unencrypted();
+        record_unencrypted();
         return Some(Remedy {
             body: body.or(unasked_body)?,
             warning: "the model gives no encrypted reasoning; it was not requested".to_owned(),

@@ -133,7 +133,7 @@ pub(super) async fn reply(app: &App, run: Arc<ServerRun>) -> Result<Response, Ap
         }
         Err(error) => {
             if run.busy_error().is_some() {
-                app.runs.forget(&run);
+                app.runs.remove_log(&run);
             }
             let error = ApiError::of_run(error);
             if error.status().is_server_error() {

@@ -135,7 +135,7 @@ impl StreamCall<'_> {
         let reader = run.reader_with(permit, self.format, client_run_id, None);
         run.opened().await;
         if let Some(error) = run.busy_error() {
-            app.runs.forget(&run);
+            app.runs.remove_log(&run);
             return Err(ApiError::of_run(error));
         }
         Ok(stream_reply::of_run(reader, self.format, app.keep_alive))

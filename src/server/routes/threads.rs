@@ -394,7 +394,7 @@ async fn delete(
         let mut key = thread.key;
         for id in removed_ids {
             key.thread = id;
-            app.runs.forget_thread(&key);
+            app.runs.remove_thread_log(&key);
             app.traces.remove_thread(&key);
         }
         outcome?;

@@ -289,16 +289,16 @@ impl ServerRun {
 
     /// Polls the run to its end.
     pub(super) async fn drive(self: Arc<Self>, run: Run, on_disconnect: OnDisconnect) {
-        let mut last = None;
-        let end = catch_async(self.follow(run, on_disconnect, &mut last)).await;
+        let mut result_message = None;
+        let end = catch_async(self.follow(run, on_disconnect, &mut result_message)).await;
         let end = Arc::new(end.unwrap_or_else(|panic| {
             let text = format!("the run panicked: {panic}");
             Err(Error::new(ErrorKind::Other, text))
         }));
         // Set before the result, which readers encode with the state after the run.
         self.end.get_or_init(|| end.clone());
-        self.log.finish(|seq| match (last, &*end) {
-            (Some(last), _) => last,
+        self.log.finish(|seq| match (result_message, &*end) {
+            (Some(message), _) => message,
             (None, Err(error)) => self.failure(error, seq),
             (None, Ok(_)) => {
                 let error = Error::new(ErrorKind::Other, "the run ended without a result");

@@ -184,12 +184,12 @@ impl RunTable {
     }
 
     /// Removes the log of a run that never began.
-    pub(crate) fn forget(&self, run: &Arc<ServerRun>) {
+    pub(crate) fn remove_log(&self, run: &Arc<ServerRun>) {
         self.remove_if(run.key(), |last| Arc::ptr_eq(last, run));
     }
 
     /// Removes the log of a thread that was deleted, unless a new run of it is in progress.
-    pub(crate) fn forget_thread(&self, key: &RunKey) {
+    pub(crate) fn remove_thread_log(&self, key: &RunKey) {
         self.remove_if(key, |last| !last.is_running());
     }
 

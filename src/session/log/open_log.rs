@@ -170,8 +170,8 @@ impl<L: Log> OpenLog<L> {
         if entries.is_empty() {
             return Ok(());
         }
-        let at = shared.clock.next_time(self.fold.at);
-        self.append(shared, at, entries)?;
+        let timestamp = shared.clock.next_time(self.fold.at);
+        self.append(shared, timestamp, entries)?;
         self.write_due_snapshot(shared);
         Ok(())
     }
@@ -185,8 +185,9 @@ impl<L: Log> OpenLog<L> {
         if records.is_empty() {
             return Ok(None);
         }
-        let at = shared.clock.next_time(self.fold.at);
-        self.encode(shared, at, self.entries_of(records)).map(Some)
+        let timestamp = shared.clock.next_time(self.fold.at);
+        self.encode(shared, timestamp, self.entries_of(records))
+            .map(Some)
     }
 
     /// Writes an append that was encoded.

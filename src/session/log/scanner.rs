@@ -46,7 +46,7 @@ pub(super) struct Scanner<'a> {
     /// The number of the last record that was read, of unfinished writes too.
     seq: u64,
     /// The time of that record.
-    at: u64,
+    timestamp: u64,
     /// True if unreadable bytes follow the last record, so that missing records are not reported.
     is_gap_explained: bool,
     /// The bytes of the line that has begun; empty once it is too long.
@@ -68,7 +68,7 @@ pub(super) struct Scanner<'a> {
 impl<'a> Scanner<'a> {
     pub(super) fn new(cancellation: &'a Cancellation, fold: LogFold, id: &'a str) -> Self {
         let seq = fold.seq;
-        let at = fold.at;
+        let timestamp = fold.at;
         let too_large = Some(fold.limit.error());
         Self {
             cancellation,
@@ -87,7 +87,7 @@ impl<'a> Scanner<'a> {
             hole: None,
             reported_count: 0,
             seq,
-            at,
+            timestamp,
             is_gap_explained: false,
             line: Vec::new(),
             line_start: 0,
@@ -113,7 +113,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the bytes of memory that the next line may take.
-    fn room(&self) -> usize {
+    fn remaining_bytes(&self) -> usize {
         let fold = &self.scan.fold;
         let damage = self.scan.damage.len().saturating_mul(DAMAGE_REPORT);
         let used = fold.memory().saturating_add(self.open_bytes);
@@ -154,7 +154,7 @@ impl<'a> Scanner<'a> {
         self.line_len += bytes.len();
         if self.line_len > MAX_LINE {
             self.line = Vec::new();
-        } else if self.line_len > self.room() && !self.is_in_snapshot(bytes) {
+        } else if self.line_len > self.remaining_bytes() && !self.is_in_snapshot(bytes) {
             return Err(self.too_large());
         } else {
             self.line.extend_from_slice(bytes);
@@ -174,11 +174,11 @@ impl<'a> Scanner<'a> {
 
     /// Reads a line, which is empty if it is too long.
     fn end_line(&mut self, line: &[u8]) -> Result<()> {
-        let at = self.line_start;
+        let offset = self.line_start;
         let next = self.line_start + self.line_len;
         (self.line_start, self.line_len) = (next, 0);
         let trimmed_len = if line.is_empty() {
-            next - at
+            next - offset
         } else {
             line.trim_ascii_end().len()
         };
@@ -188,8 +188,8 @@ impl<'a> Scanner<'a> {
         }
 
         self.check_cancelled()?;
-        self.content_end = at + trimmed_len;
-        if self.end() + self.tail_head.len() == at {
+        self.content_end = offset + trimmed_len;
+        if self.end() + self.tail_head.len() == offset {
             let room = SNAPSHOT_HEAD.saturating_sub(self.tail_head.len());
             self.tail_head.extend(line.iter().take(room));
         }
@@ -197,14 +197,14 @@ impl<'a> Scanner<'a> {
         let end = self.scan.end;
         let record = strip(line);
         if line.is_empty() {
-            self.add_damage(at, next - at)?;
+            self.add_damage(offset, next - offset)?;
         } else {
-            self.read_line(at, record, next)?;
+            self.read_line(offset, record, next)?;
         }
 
         if self.scan.end != end {
             let head = line
-                .get(self.end().saturating_sub(at)..)
+                .get(self.end().saturating_sub(offset)..)
                 .unwrap_or_default();
             self.tail_head = head[..head.len().min(SNAPSHOT_HEAD)].to_vec();
             self.scan.has_open_line = self.end() < next || !line.ends_with(b"\n");
@@ -219,17 +219,17 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads the line at this offset, which ends before `next`.
-    fn read_line(&mut self, at: usize, record: &[u8], next: usize) -> Result<()> {
-        match Line::read(record, self.room()) {
-            Ok(line) => self.add_record(at, next, line),
+    fn read_line(&mut self, offset: usize, record: &[u8], next: usize) -> Result<()> {
+        match Line::read(record, self.remaining_bytes()) {
+            Ok(line) => self.add_record(offset, next, line),
             Err(Fault::TooNew(version)) => Err(too_new(self.id, version)),
             Err(Fault::TooLarge) => Err(self.too_large()),
-            Err(Fault::Damaged) => self.read_pieces(at, record, next),
+            Err(Fault::Damaged) => self.read_pieces(offset, record, next),
         }
     }
 
     /// Reads the whole records in a damaged line: several in one line, or after a torn one.
-    fn read_pieces(&mut self, at: usize, line: &[u8], next: usize) -> Result<()> {
+    fn read_pieces(&mut self, offset: usize, line: &[u8], next: usize) -> Result<()> {
         let mut scanned_end = 0;
         self.work = self.work.saturating_add(line.len());
         for start in memmem::find_iter(line, LINE_PREFIX).take(MAX_PIECES) {
@@ -243,11 +243,15 @@ impl<'a> Scanner<'a> {
 
             self.check_cancelled()?;
             let end = start + object_len(&line[start..]);
-            match Line::read(&line[start..end], self.room()) {
+            match Line::read(&line[start..end], self.remaining_bytes()) {
                 Ok(record) => {
-                    self.add_damage(at + scanned_end, start - scanned_end)?;
-                    let record_end = if end == line.len() { next } else { at + end };
-                    self.add_record(at + start, record_end, record)?;
+                    self.add_damage(offset + scanned_end, start - scanned_end)?;
+                    let record_end = if end == line.len() {
+                        next
+                    } else {
+                        offset + end
+                    };
+                    self.add_record(offset + start, record_end, record)?;
                     scanned_end = end;
                 }
                 Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
@@ -257,16 +261,16 @@ impl<'a> Scanner<'a> {
         }
 
         if scanned_end < line.len() {
-            self.add_damage(at + scanned_end, next - at - scanned_end)?;
+            self.add_damage(offset + scanned_end, next - offset - scanned_end)?;
         }
 
         Ok(())
     }
 
     /// Adds a record to the write that is being read, and ends the write with its last record.
-    fn add_record(&mut self, at: usize, next: usize, line: Line<'_>) -> Result<()> {
+    fn add_record(&mut self, offset: usize, next: usize, line: Line<'_>) -> Result<()> {
         if line.seq <= self.seq || line.token < self.scan.fold.token {
-            return self.report(DamageKind::Stale, at, next - at);
+            return self.report(DamageKind::Stale, offset, next - offset);
         }
 
         let seq = line.seq;
@@ -279,7 +283,7 @@ impl<'a> Scanner<'a> {
         );
         let entry = match line.into_entry() {
             Ok(entry) => entry,
-            Err(_) => return self.add_damage(at, next - at),
+            Err(_) => return self.add_damage(offset, next - offset),
         };
 
         if let Some(LogEntry::Checked { is_reported: true }) = &entry {
@@ -294,7 +298,7 @@ impl<'a> Scanner<'a> {
         }
 
         if is_gap && !self.is_gap_explained {
-            self.report(DamageKind::Missing, at, 0)?;
+            self.report(DamageKind::Missing, offset, 0)?;
         }
 
         self.is_gap_explained = false;
@@ -305,7 +309,7 @@ impl<'a> Scanner<'a> {
             fold.created = time;
         }
 
-        self.at = time;
+        self.timestamp = time;
         if let Some(entry) = &entry {
             self.open_bytes = self.open_bytes.saturating_add(entry.memory());
         }
@@ -322,7 +326,7 @@ impl<'a> Scanner<'a> {
     fn commit(&mut self, end: usize, messages: Option<usize>) -> Result<()> {
         self.open_bytes = 0;
         let fold = &mut self.scan.fold;
-        fold.at = self.at;
+        fold.at = self.timestamp;
         fold.seq = self.seq;
         self.scan
             .damage
@@ -356,19 +360,19 @@ impl<'a> Scanner<'a> {
     }
 
     /// Adds bytes that cannot be read.
-    fn add_damage(&mut self, at: usize, len: usize) -> Result<()> {
+    fn add_damage(&mut self, offset: usize, len: usize) -> Result<()> {
         if len == 0 {
             return Ok(());
         }
         self.is_gap_explained = true;
-        self.report(DamageKind::Corrupt, at, len)
+        self.report(DamageKind::Corrupt, offset, len)
     }
 
     /// Adds damage to the report. It extends the last one if it follows it.
-    fn report(&mut self, kind: DamageKind, at: usize, len: usize) -> Result<()> {
-        let offset = at as u64;
+    fn report(&mut self, kind: DamageKind, offset: usize, len: usize) -> Result<()> {
+        let offset = offset as u64;
         let len = len as u64;
-        let has_room = self.room() >= DAMAGE_REPORT;
+        let has_room = self.remaining_bytes() >= DAMAGE_REPORT;
         match self.scan.damage.last_mut() {
             Some(last) if last.kind == kind && last.offset + last.len == offset => last.len += len,
             _ if has_room => self.scan.damage.push(Damage::new(kind, offset, len)),

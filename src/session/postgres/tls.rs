@@ -12,7 +12,7 @@ use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client;
 
-use crate::util::tls::trusting_system;
+use crate::util::tls::system_trust_config;
 
 use super::bounded::Bounded;
 use super::socket::Socket;
@@ -48,7 +48,7 @@ impl TlsConnect<Bounded<Socket>> for Connector {
             let name = ServerName::try_from(host.clone());
             let name =
                 name.map_err(|_| Distrust(format!("{host:?} is not the name of a server")))?;
-            let config = trusting_system().map_err(|error| Distrust(error.to_string()))?;
+            let config = system_trust_config().map_err(|error| Distrust(error.to_string()))?;
             let connector = TlsConnector::from(Arc::new(config));
             let problem = stream.pass_on();
             match connector.connect(name, stream).await {

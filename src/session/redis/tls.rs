@@ -7,7 +7,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 use crate::error::{Error, ErrorKind};
 use crate::session::remote::{Failure, Outcome, connection_lost};
-use crate::util::tls::trusting_system;
+use crate::util::tls::system_trust_config;
 
 use super::socket::Socket;
 
@@ -18,7 +18,7 @@ pub(super) fn secure(host: &str, mut socket: Socket) -> Outcome<Stream> {
     let make_error = |error: String| Failure::Refused(Error::new(ErrorKind::Tls, error));
     let name = ServerName::try_from(host.to_owned());
     let name = name.map_err(|_| make_error(format!("{host:?} is not the name of a server")))?;
-    let config = trusting_system()?;
+    let config = system_trust_config()?;
     let mut connection = ClientConnection::new(Arc::new(config), name)
         .map_err(|error| make_error(error.to_string()))?;
     while connection.is_handshaking() {

@@ -56,7 +56,7 @@ async fn sessions_of_the_same_name_in_two_stores_have_a_run_each() {
     let second = start(&table, two.clone(), &agent).unwrap();
     assert_eq!(table.find(&one).unwrap().id(), first.id());
     assert!(Arc::ptr_eq(&table.find(&two).unwrap(), &second));
-    table.forget_thread(&one);
+    table.remove_thread_log(&one);
     assert!(table.find(&one).is_none() && table.find(&two).is_some());
 }
 

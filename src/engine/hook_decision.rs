@@ -9,7 +9,7 @@ use crate::tool::{AskOrigin, ToolDecision, Verdict};
 use super::config::Config;
 
 /// The combined decision of the `pre_tool_use` hooks.
-pub(super) struct HookOpinion {
+pub(super) struct HookDecision {
     /// The call with the arguments that the hooks gave it.
     pub(super) call: ToolCall,
     /// The strongest of their verdicts.
@@ -24,20 +24,20 @@ pub(super) async fn ask_hooks(
     config: &Config,
     cx: &RunContext,
     call: ToolCall,
-) -> Result<HookOpinion> {
-    let mut opinion = HookOpinion {
+) -> Result<HookDecision> {
+    let mut combined = HookDecision {
         call,
         verdict: Verdict::Continue,
         context: Vec::new(),
     };
 
     for hook in &config.hooks.pre_tool_use {
-        let future = hook.pre_tool_use(cx, &opinion.call);
+        let future = hook.pre_tool_use(cx, &combined.call);
         let decision = guard(cx, &**hook, Phases::PRE_TOOL_USE, future).await;
         let decision = match decision.and_then(|decision| check_depth(hook.name(), decision)) {
             Ok(decision) => decision,
             // The call is already refused and the run stops, so the error is only reported.
-            Err(error) if matches!(opinion.verdict, Verdict::Stop(_)) => {
+            Err(error) if matches!(combined.verdict, Verdict::Stop(_)) => {
                 cx.warn(error.to_string());
                 continue;
             }
@@ -45,14 +45,14 @@ pub(super) async fn ask_hooks(
         };
 
         if let Some(args) = decision.args {
-            opinion.call = opinion.call.with_args(args);
+            combined.call = combined.call.with_args(args);
         }
 
-        opinion.context.extend(decision.context);
-        opinion.verdict = opinion.verdict.combine(with_hook_origin(decision.verdict));
+        combined.context.extend(decision.context);
+        combined.verdict = combined.verdict.combine(with_hook_origin(decision.verdict));
     }
 
-    Ok(opinion)
+    Ok(combined)
 }
 
 /// Returns the verdict of a hook, with the origin `Hook` for its question unless a rule asks it.
