@@ -256,6 +256,61 @@ async fn stopped_task_is_dropped_and_reported() {
     assert!(is_dropped.load(Ordering::SeqCst));
 }
 
+/// Begins two tasks: one that panics when it is dropped, and one that ends after three seconds.
+fn falling() -> FuncTool {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                panic!("boom in drop");
+            }
+        }
+    }
+
+    let parameters = json!({"type": "object", "properties": {"stop": {"type": "boolean"}}});
+    FuncTool::new("work", "Works", parameters, |cx, args: Value| async move {
+        let bomb = Bomb;
+        let task = cx.tasks().begin(TaskSpec::new("bomb"), |_task| async move {
+            let _bomb = bomb;
+            std::future::pending().await
+        });
+        cx.tasks().begin(TaskSpec::new("other"), |_task| async {
+            sleep(3).await;
+            TaskOutcome::Completed("all quiet".into())
+        });
+        // Both are polled before one is stopped.
+        sleep(1).await;
+        if args["stop"] == true {
+            task.stop();
+        }
+        "begun"
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_that_panics_when_it_is_dropped_harms_no_other() {
+    let model = ScriptedModel::new()
+        .call("work", json!({"stop": true}))
+        .say("waiting")
+        .say("done");
+    let waiting_agent = awaiting(model).tool(falling()).build().unwrap();
+    let (messages, output) = watch(waiting_agent.run("Go")).await;
+    output.unwrap();
+    let ends = reports(&messages).join("|");
+    assert!(ends.contains("task_1 stopped"), "{ends}");
+    assert!(ends.contains("task_2 completed: all quiet"), "{ends}");
+
+    let model = ScriptedModel::new()
+        .call("work", json!({"stop": false}))
+        .say("done");
+    let agent = agent(model).tool(falling()).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    output.unwrap();
+    let ends = reports(&messages).join("|");
+    assert!(ends.contains("task_1 stopped"), "{ends}");
+    assert!(ends.contains("task_2 stopped"), "{ends}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn task_that_is_stopped_in_its_last_step_is_reported_as_stopped() {
     let work = FuncTool::new("work", "Works", any_object(), |cx, _args| async move {

@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt};
 
 use crate::sdk::SystemKind;
 use crate::util::byte_pool::PoolShare;
-use crate::util::panic;
+use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 use crate::util::text::head;
 
@@ -173,7 +173,10 @@ impl BackgroundTasks {
 
         // Called without the lock: it is foreign code.
         let context = TaskContext::new(entry.clone(), sink);
-        let future = panic::catch(|| task(context)).map(panic::catch_async);
+        let future = panic::catch(|| task(context)).map(|future| {
+            let future = Box::pin(panic::catch_async(future));
+            DropContained::new(future, "a background task")
+        });
         self.add(entry, future);
         handle
     }
