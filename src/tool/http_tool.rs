@@ -162,8 +162,8 @@ impl HttpTool {
         self.header("authorization", value)
     }
 
-    /// Sets a header, whose value is kept secret. Replaces a header of this name that was set
-    /// before.
+    /// Sets a header, replacing one with the same name. Its value is a secret, unless the header is
+    /// a public one such as `accept` or `user-agent`.
     ///
     /// # Errors
     ///
@@ -178,9 +178,9 @@ impl HttpTool {
         let header = HeaderName::try_from(name).map_err(|_| error("no valid name"))?;
         let mut value =
             HeaderValue::try_from(secret.expose()).map_err(|_| error("no valid value"))?;
-        value.set_sensitive(true);
+        value.set_sensitive(!http_secrets::is_public(name));
         self.headers.insert(header, value);
-        let secrets = http_secrets::of_header(secret.expose());
+        let secrets = http_secrets::of_named_header(name, secret.expose());
         self.redactor = self.redactor.with(secrets);
         Ok(self)
     }

@@ -283,6 +283,18 @@ async fn redirect_loop_ends_after_five_redirects() {
 }
 
 #[tokio::test]
+async fn value_of_a_public_header_is_no_secret() {
+    let server = Server::start(|_| ok(r#"{"result": "as application/vnd.example+json"}"#)).await;
+    let tool = tool(&server.url)
+        .header("Accept", "application/vnd.example+json")
+        .unwrap();
+    let text = call(&tool).await.unwrap();
+    assert_eq!(text, "as application/vnd.example+json");
+    let head = server.seen().pop().unwrap().head;
+    assert!(head.contains("accept: application/vnd.example+json\r\n"));
+}
+
+#[tokio::test]
 async fn secrets_are_sent_and_redacted_from_errors() {
     let echo = r#"{"error": "bad token tok-12345 and key key-67890"}"#;
     let server = Server::start(move |_| ok(echo)).await;
