@@ -40,8 +40,8 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// Because commands can read the environment of the process, the values of up to 256 variables are
 /// secrets as well. A value is a secret if all of these are true:
 ///
-/// * The variable's name is `API_KEY`, `APIKEY`, `ACCESS_KEY`, `SECRET_KEY`, `SECRET` or `TOKEN`, in
-///   upper or lower case, or ends with `_` and one of them.
+/// * The variable's name is `API_KEY`, `APIKEY`, `ACCESS_KEY`, `SECRET_KEY`, `SECRET` or `TOKEN`,
+///   in upper or lower case, or ends with `_` and one of them.
 /// * The value has 16 bytes to 16 KiB without the white space around it, and at least 6 different
 ///   bytes.
 /// * The value is no path and no address.
