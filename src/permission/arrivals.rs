@@ -78,10 +78,7 @@ pub(super) fn leads(
     for ((at, whole), (word, word_use)) in words {
         let command = &analysis.commands[at];
         let is_name = command.subcommand.is_some() || !may_be_path(whole);
-        // A copy changes its last word only.
-        let last = command.argv.last();
-        let is_last = last.is_some_and(|last| std::ptr::eq(last, whole));
-        let is_written = word_use.is_changed || command.changes && is_last;
+        let is_written = word_use.is_changed || command.changes_last(whole);
         // No link in their place is followed.
         let mut replacing = ["rm", "rmdir", "unlink", "mkdir"].iter();
         let is_replaced = replacing.any(|name| command.is(name));

@@ -64,14 +64,10 @@ pub(super) fn written_links(
 
 /// Returns the paths that commands change, or where they put what has links.
 fn changes(analysis: &Analysis, context: &PathContext, folders: &Folders) -> Vec<Change> {
-    let is_written = |at: usize, word: &Word| {
-        let command = &analysis.commands[at];
-        let last = command.argv.last();
-        // A copy changes its last word only.
-        command.changes && last.is_some_and(|last| std::ptr::eq(last, word))
-    };
     let words = path_words(analysis)
-        .filter(|((at, whole), (_, word_use))| word_use.is_changed || is_written(*at, whole))
+        .filter(|((at, whole), (_, word_use))| {
+            word_use.is_changed || analysis.commands[*at].changes_last(whole)
+        })
         .map(|((command, _), (word, _))| (Some(command), word, false));
     let redirections = analysis.redirections.iter();
     let redirections = redirections.map(|(command, word)| (*command, word.clone(), false));

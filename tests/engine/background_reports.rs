@@ -13,7 +13,7 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{agent, any_object, echo, kinds, roles, sleep, warnings, watch};
+use crate::kit::{Bomb, agent, any_object, echo, kinds, roles, sleep, warnings, watch};
 
 /// The system messages about tasks, each with its id.
 fn reports(messages: &[SdkMessage]) -> Vec<String> {
@@ -256,17 +256,9 @@ async fn stopped_task_is_dropped_and_reported() {
     assert!(is_dropped.load(Ordering::SeqCst));
 }
 
-/// Begins two tasks: one that panics when it is dropped, and one that ends after three seconds.
-fn falling() -> FuncTool {
-    struct Bomb;
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            if !std::thread::panicking() {
-                panic!("boom in drop");
-            }
-        }
-    }
-
+/// A tool that begins two tasks: one that panics when it is dropped, and one that ends after three
+/// seconds.
+fn bomb_tool() -> FuncTool {
     let parameters = json!({"type": "object", "properties": {"stop": {"type": "boolean"}}});
     FuncTool::new("work", "Works", parameters, |cx, args: Value| async move {
         let bomb = Bomb;
@@ -293,7 +285,7 @@ async fn task_that_panics_when_it_is_dropped_harms_no_other() {
         .call("work", json!({"stop": true}))
         .say("waiting")
         .say("done");
-    let waiting_agent = awaiting(model).tool(falling()).build().unwrap();
+    let waiting_agent = awaiting(model).tool(bomb_tool()).build().unwrap();
     let (messages, output) = watch(waiting_agent.run("Go")).await;
     output.unwrap();
     let ends = reports(&messages).join("|");
@@ -303,7 +295,7 @@ async fn task_that_panics_when_it_is_dropped_harms_no_other() {
     let model = ScriptedModel::new()
         .call("work", json!({"stop": false}))
         .say("done");
-    let agent = agent(model).tool(falling()).build().unwrap();
+    let agent = agent(model).tool(bomb_tool()).build().unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     output.unwrap();
     let ends = reports(&messages).join("|");

@@ -11,7 +11,7 @@ use agentcore::{ExitReason, FuncTool, SdkMessage, Todo, ToolContext, ToolError, 
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Log, agent, any_object, echo, nap, progress, result_texts, results, sleep, stored, watch,
+    Bomb, Log, agent, any_object, echo, nap, progress, result_texts, results, sleep, stored, watch,
 };
 
 #[tokio::test(start_paused = true)]
@@ -109,16 +109,6 @@ async fn parallel_tools_limits_concurrent_calls() {
         .unwrap();
     agent.run("Go").await.unwrap();
     assert_eq!(most.load(Ordering::SeqCst), 3);
-}
-
-struct Bomb;
-
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            panic!("boom in drop");
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,6 +30,17 @@ impl Log {
     }
 }
 
+/// A value that panics when it is dropped, unless another panic unwinds.
+pub struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("boom in drop");
+        }
+    }
+}
+
 /// Creates the builder of an agent with this model.
 pub fn agent(model: impl Model) -> AgentBuilder {
     AgentBuilder::new(model)

@@ -288,6 +288,13 @@ impl SimpleCommand {
         self.unlisted.is_some() && !self.guessed
     }
 
+    /// Returns `true` if the command changes files, and this word of it is its last one: a copy
+    /// changes no other.
+    pub(crate) fn changes_last(&self, word: &Word) -> bool {
+        let last = self.argv.last();
+        self.changes && last.is_some_and(|last| std::ptr::eq(last, word))
+    }
+
     /// Returns `true` if the program only prints its help or version.
     pub(crate) fn is_about_itself(&self) -> bool {
         let option = self.argv.get(1).and_then(Word::literal);
