@@ -17,6 +17,10 @@ const MAX_DEPTH: usize = 2;
 /// of use, and ordinary words begin with them.
 const MIN_PART: usize = 4;
 
+/// The maximum number of digits that are left of an escape that a cut has torn, as of `%252F` or
+/// `\u002F`.
+const MAX_TORN_DIGITS: usize = 4;
+
 /// Returns `text` without the secrets of this process, in any spelling.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
     match try_redact(text) {
@@ -108,49 +112,70 @@ pub(crate) fn redact_cut(text: &mut String, cut: Cut) {
 pub(super) fn redact_cut_with(matcher: &Matcher, text: &mut String, cut: Cut) {
     let mut places = Vec::new();
     search(matcher, text.as_bytes(), 0, &mut places);
-    places.extend(part(matcher, text, cut));
+    places.extend(part(matcher, text.as_bytes(), cut));
     if let Some(new_text) = with_places_redacted(text, places) {
         *text = new_text;
     }
 }
 
 /// Returns the place of a part of a secret at the edge of `text`.
-fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
-    let bytes = text.as_bytes();
-    let parts = [None, Some(Escape::Percent), Some(Escape::Backslash)].map(|escape| {
-        // An incomplete escape is not decoded.
-        let text = match (escape, cut) {
-            (Some(escape), Cut::End) => escape.without_torn(bytes),
-            _ => bytes,
-        };
+fn part(matcher: &Matcher, text: &[u8], cut: Cut) -> Option<Range<usize>> {
+    let place = match cut {
+        Cut::End => open_beginning(matcher, text, 0, MIN_PART)..text.len(),
+        Cut::Start => 0..open_ending(matcher, text),
+    };
+    (!place.is_empty()).then_some(place)
+}
 
-        let unescaped = match escape {
-            Some(escape) => escape.undo(text)?,
-            None => text.to_vec(),
-        };
-
-        let place = match cut {
-            Cut::End => matcher.open_end(&unescaped)..unescaped.len(),
-            Cut::Start => 0..matcher.open_start(&unescaped),
-        };
-
-        if place.len() < MIN_PART {
-            return None;
-        }
-
-        let mut place = match escape {
-            Some(escape) => escape.origins(text, &[place]).pop()?,
-            None => place,
-        };
-
-        if cut == Cut::End {
-            place.end = bytes.len();
-        }
-
-        Some(place)
+/// Returns the end of the longest beginning of `text` that is the end of a secret, in any spelling;
+/// 0 if there is none.
+fn open_ending(matcher: &Matcher, text: &[u8]) -> usize {
+    // The cut may be inside an escape, of which the last digits are left.
+    let digits = text.strip_prefix(b"u").unwrap_or(text);
+    let digit_count = digits
+        .iter()
+        .take(MAX_TORN_DIGITS)
+        .take_while(|byte| byte.is_ascii_hexdigit())
+        .count();
+    let max_torn = text.len() - digits.len() + digit_count;
+    let ends = (0..=max_torn).filter_map(|torn| {
+        let len = ending_len(matcher, &text[torn..], 0);
+        (len > 0).then_some(torn + len)
     });
+    ends.max().unwrap_or(0)
+}
 
-    parts.into_iter().flatten().max_by_key(Range::len)
+/// Returns the length of the longest beginning of `text`, which has been freed of escapes `depth`
+/// times, that is the end of a secret.
+fn ending_len(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
+    let exact_len = |text: &[u8]| {
+        let len = matcher.open_start(text);
+        if len < MIN_PART { 0 } else { len }
+    };
+
+    let mut len = exact_len(text);
+    for escape in [Escape::LineBreak, Escape::Percent, Escape::Backslash] {
+        if escape != Escape::LineBreak && depth == MAX_DEPTH {
+            continue;
+        }
+
+        let Some(unescaped) = escape.undo(text) else {
+            continue;
+        };
+
+        let place = if escape == Escape::LineBreak {
+            0..exact_len(&unescaped)
+        } else {
+            0..ending_len(matcher, &unescaped, depth + 1)
+        };
+
+        if !place.is_empty() {
+            let origins = escape.origins(text, &[place]);
+            len = len.max(origins.first().map_or(0, |origin| origin.end));
+        }
+    }
+
+    len
 }
 
 /// Returns the start of the end of `text` that may be the beginning of a secret which later text
@@ -165,7 +190,7 @@ pub(crate) fn open_start(text: &[u8]) -> usize {
 
 #[cfg(all(feature = "process", unix))]
 fn open_start_with(matcher: &Matcher, text: &[u8]) -> usize {
-    let start = open_beginning(matcher, text, 0);
+    let start = open_beginning(matcher, text, 0, 1);
     let mut places = Vec::new();
     search(matcher, text, 0, &mut places);
 
@@ -176,10 +201,13 @@ fn open_start_with(matcher: &Matcher, text: &[u8]) -> usize {
 }
 
 /// Returns the start of the longest end of `text`, which has been freed of escapes `depth` times,
-/// that may be the beginning of a secret.
-#[cfg(all(feature = "process", unix))]
-fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
+/// that may be the beginning of a secret, of at least `min_len` characters.
+fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize, min_len: usize) -> usize {
     let mut start = matcher.open_end(text);
+    if text.len() - start < min_len {
+        start = text.len();
+    }
+
     let origin = |escape: Escape, text: &[u8], open: Range<usize>| {
         let origins = escape.origins(text, std::slice::from_ref(&open));
         origins.first().map_or(text.len(), |origin| origin.start)
@@ -200,7 +228,10 @@ fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
     for escape in [Escape::Percent, Escape::Backslash] {
         let complete = escape.without_torn(text);
         let complete = if may_continue(&text[complete.len()..]) {
-            start = start.min(complete.len());
+            // It may be the first character of a secret.
+            if min_len <= 1 {
+                start = start.min(complete.len());
+            }
             complete
         } else {
             text
@@ -211,7 +242,7 @@ fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
             None if complete.len() < text.len() => Cow::Borrowed(complete),
             None => continue,
         };
-        let open = open_beginning(matcher, &unescaped, depth + 1)..unescaped.len();
+        let open = open_beginning(matcher, &unescaped, depth + 1, min_len)..unescaped.len();
         if !open.is_empty() {
             start = start.min(origin(escape, complete, open));
         }
@@ -221,7 +252,6 @@ fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
 }
 
 /// Returns `true` if later text may complete this incomplete escape.
-#[cfg(all(feature = "process", unix))]
 fn may_continue(torn: &[u8]) -> bool {
     let Some((_mark, digits)) = torn.split_first() else {
         return false;
@@ -353,6 +383,69 @@ mod tests {
                 assert!(!places.iter().any(is_split), "{:?}", text.get(start..cut));
             }
             assert_eq!(open_start_with(&matcher, text.as_bytes()), text.len());
+        }
+    }
+
+    #[test]
+    fn a_cut_leaves_no_part_of_a_secret() {
+        let matcher = Matcher::new(spelling::all(KEY));
+        for spelling in spellings() {
+            let text = format!("z zq z% \\u {spelling} z% \\u zq. Done.\n");
+            let mut places = Vec::new();
+            search(&matcher, text.as_bytes(), 0, &mut places);
+            let places = merged(places);
+            assert_eq!(places.len(), 1, "{text}");
+            let place = places[0].clone();
+
+            // A base64 character at each edge has only some bits of the key.
+            let min_len = place.len() / KEY.len() * MIN_PART + 1;
+            for cut in place.start..=place.end {
+                if !text.is_char_boundary(cut) {
+                    continue;
+                }
+
+                let (start, end) = text.split_at(cut);
+                if cut - place.start >= min_len {
+                    let mut redacted = start.to_owned();
+                    redact_cut_with(&matcher, &mut redacted, Cut::End);
+                    let kept = redacted.strip_suffix(REDACTED);
+                    let kept = kept.filter(|kept| start.starts_with(kept));
+                    assert!(
+                        kept.is_some_and(|kept| kept.len() <= place.start + 1),
+                        "{start} became {redacted}"
+                    );
+                }
+
+                if place.end - cut >= min_len {
+                    let mut redacted = end.to_owned();
+                    redact_cut_with(&matcher, &mut redacted, Cut::Start);
+                    let kept = redacted.strip_prefix(REDACTED);
+                    let kept = kept.filter(|kept| end.ends_with(kept));
+                    assert!(
+                        kept.is_some_and(|kept| kept.len() <= text.len() - place.end + 1),
+                        "{end} became {redacted}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_keeps_other_text() {
+        let matcher = Matcher::new(spelling::all(KEY));
+        for text in [
+            "",
+            "tmz, a zqx",
+            "u00e4 \\u00e",
+            "%2",
+            "%7a%71%78",
+            "\n\\\\",
+        ] {
+            for cut in [Cut::Start, Cut::End] {
+                let mut redacted = text.to_owned();
+                redact_cut_with(&matcher, &mut redacted, cut);
+                assert_eq!(redacted, text);
+            }
         }
     }
 
