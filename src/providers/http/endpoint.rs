@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::http_client::Scheme;
-use crate::util::secret::{Cut, redact_cut};
+use crate::util::secret::Cut;
 use crate::util::sync::lock;
 use crate::util::text::{quoted, truncate};
 use crate::util::time::later;
@@ -413,7 +413,7 @@ impl Endpoint {
 
         if !is_whole {
             let mut text = String::from_utf8_lossy(&body).into_owned();
-            redact_cut(&mut text, Cut::End);
+            self.secrets.redact_cut(&mut text, Cut::End);
             return text.into_bytes();
         }
 

@@ -1,7 +1,7 @@
 //! The redaction of keys in errors.
 
 use crate::util::Secret;
-use crate::util::secret::Redactor;
+use crate::util::secret::{Cut, Redactor};
 
 /// The secrets of one endpoint, to be removed from what its server sends.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,11 @@ impl Secrets {
     /// providers echo keys with their middle masked.
     pub(crate) fn scrub(&self, text: &str) -> String {
         mask_keys(&self.0.redact(text))
+    }
+
+    /// Removes the secrets from a text that was cut, including the part of a secret at the cut.
+    pub(crate) fn redact_cut(&self, text: &mut String, cut: Cut) {
+        self.0.redact_cut(text, cut);
     }
 
     /// Returns the first `max_chars` characters of `text`, `…` after them if there are more.

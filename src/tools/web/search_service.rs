@@ -14,7 +14,7 @@ use crate::tool::ToolError;
 use crate::util::http_body::{Body, read_body};
 use crate::util::http_client::{self, ClientResult, Clients, Scheme};
 use crate::util::json::{MAX_VALUES, has_more_values};
-use crate::util::secret::{Cut, Redactor, redact_cut};
+use crate::util::secret::{Cut, Redactor};
 use crate::util::{Secret, http_secrets, text};
 
 use super::search::SearchResults;
@@ -232,7 +232,7 @@ fn error_detail(body: &[u8], is_cut: bool, redactor: &Redactor) -> String {
     let detail = detail.map(|detail| inner(&detail).unwrap_or(detail));
     let mut body_text = String::from_utf8_lossy(body).into_owned();
     if is_cut {
-        redact_cut(&mut body_text, Cut::End);
+        redactor.redact_cut(&mut body_text, Cut::End);
     }
 
     let text = detail.as_ref().and_then(Value::as_str);

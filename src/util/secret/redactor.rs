@@ -73,6 +73,16 @@ impl Redactor {
         if let Some(local) = self.local_matcher() {
             redact_cut_with(&local, text, cut);
         }
+
+        // Short secrets are not among those of the process.
+        let secrets = self.secrets.iter().map(Secret::expose);
+        let needles: Vec<_> = secrets
+            .filter(|secret| Self::is_searched(secret))
+            .map(Needle::new)
+            .collect();
+        if !needles.is_empty() {
+            redact_cut_with(&Matcher::new(needles), text, cut);
+        }
     }
 
     /// Returns `text` without the secrets of the peer and of this process.
@@ -106,5 +116,25 @@ impl FromIterator<Secret> for Redactor {
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Redactor").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "http"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_leaves_no_part_of_a_short_secret() {
+        let redactor = Redactor::from_iter([Secret::from("hunter2pass"), Secret::from("abc")]);
+        for (text, cut, expected) in [
+            ("not hunter2p", Cut::End, "not [redacted]"),
+            ("not hunter2pass", Cut::End, "not [redacted]"),
+            ("r2pass, no", Cut::Start, "[redacted], no"),
+            ("abc, not hun", Cut::End, "abc, not hun"),
+        ] {
+            let mut redacted = text.to_owned();
+            redactor.redact_cut(&mut redacted, cut);
+            assert_eq!(redacted, expected);
+        }
     }
 }
