@@ -14,8 +14,17 @@ use crate::util::text;
 
 use super::evicted_files;
 
-/// Tools that limit their own output, and the tool that reads a moved result.
-const EXEMPT_TOOLS: [&str; 6] = ["ls", "glob", "grep", "read_file", "edit_file", "write_file"];
+/// Tools that limit their own output, and the tool that reads a moved result. The model may replace
+/// the memory that `read_memory` returns, so it must see all of it.
+const EXEMPT_TOOLS: [&str; 7] = [
+    "ls",
+    "glob",
+    "grep",
+    "read_file",
+    "edit_file",
+    "write_file",
+    "read_memory",
+];
 
 /// The default maximum length of a result that is not moved, in characters.
 const MAX_CHARS: usize = 80_000;

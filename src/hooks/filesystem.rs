@@ -60,10 +60,10 @@ const FILE_BYTES: usize = 256;
 /// # Long results
 ///
 /// A result of more than 80,000 characters is moved into a file, unless its tool is one of those
-/// for files and search. Its first and last 2,000 characters stay, with `... (truncated X
-/// characters; full result: PATH) ...` between them. The agent can read parts of the file, or
-/// search it with `grep`. Texts in the result's `details` and `display` are cut in the same way;
-/// details that are still too long are omitted.
+/// for files and search, or `read_memory`. Its first and last 2,000 characters stay, with
+/// `... (truncated X characters; full result: PATH) ...` between them. The agent can read parts of
+/// the file, or search it with `grep`. Texts in the result's `details` and `display` are cut in the
+/// same way; details that are still too long are omitted.
 ///
 /// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, below a `.gitignore` that excludes
 /// the whole folder; searches find it only if they name it. The files of a session have at most 128

@@ -320,6 +320,7 @@ impl ContextBuilder {
             text,
             version,
             errors,
+            ..
         } = self.memory.read_context().await;
         let heading = if text.is_empty() { "" } else { "# Memory\n\n" };
         let is_cut = matches!(version, Some(MemoryVersion::Start));

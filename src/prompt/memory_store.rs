@@ -53,7 +53,7 @@ pub struct MemoryStore {
 }
 
 /// The long-term memory that a run read or wrote last, as a value of the run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemoryVersion {
     /// There was no file.
     Missing,
@@ -61,12 +61,16 @@ pub(crate) enum MemoryVersion {
     Whole(ContentHash),
     /// The start of a file that is too long.
     Start,
+    /// The start of a file that is too long for the result of a call.
+    Cut,
 }
 
 /// The text for the system prompt.
 #[derive(Debug)]
 pub(crate) struct MemoryContext {
     pub(crate) text: String,
+    /// The length of the start of `text` that is long-term memory with its heading, in bytes.
+    pub(crate) long_term_len: usize,
     /// `None` if long-term memory cannot be read.
     pub(crate) version: Option<MemoryVersion>,
     /// The errors of the files that cannot be read.
@@ -159,6 +163,13 @@ impl MemoryStore {
                 let text = format!(
                     "{LONG_TERM} is longer than the {MAX_BYTES} bytes that are read of it, and the \
                      remaining text would be lost; shorten the file, and call read_memory again"
+                );
+                return Err(Error::new(ErrorKind::Conflict, text));
+            }
+            Some(MemoryVersion::Cut) => {
+                let text = format!(
+                    "the result of read_memory was cut, and the remaining text of {LONG_TERM} \
+                     would be lost; call read_memory again without other calls, or shorten the file"
                 );
                 return Err(Error::new(ErrorKind::Conflict, text));
             }
@@ -257,6 +268,7 @@ impl MemoryStore {
             long_term.push_str(&format!("\n\n({})", cut_note()));
         }
 
+        let has_long_term = !long_term.trim().is_empty();
         let notes = self.read_daily_notes(DAYS, &mut errors).await;
         let sections = [
             ("Long-term Memory", long_term),
@@ -267,8 +279,10 @@ impl MemoryStore {
             .filter(|(_, text)| !text.trim().is_empty())
             .map(|(heading, text)| format!("## {heading}\n\n{}", text.trim_end()))
             .collect();
+        let long_term_part = parts.first().filter(|_| has_long_term);
         MemoryContext {
             text: parts.join(SEPARATOR),
+            long_term_len: long_term_part.map_or(0, String::len),
             version,
             errors,
         }

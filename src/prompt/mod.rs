@@ -27,6 +27,6 @@ pub(crate) use local_clock::LocalClock;
 #[cfg(feature = "time")]
 pub use memory_store::MemoryStore;
 #[cfg(feature = "time")]
-pub(crate) use memory_store::MemoryVersion;
+pub(crate) use memory_store::{MemoryContext, MemoryVersion};
 #[cfg(feature = "yaml")]
 pub use skills::Skill;

@@ -5,14 +5,19 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::error::BoxError;
-use crate::prompt::{MemoryStore, MemoryVersion};
+use crate::prompt::{MemoryContext, MemoryStore, MemoryVersion};
 use crate::tool::{Access, FuncTool, SideEffect, ToolContext};
+use crate::util::json_size::escaped_len;
+
+/// The room for the note about a cut in a result, in bytes.
+const CUT_NOTE_ROOM: usize = 128;
 
 /// Returns the tools with which the model reads and writes its memory: `read_memory`,
 /// `write_long_term_memory` and `append_daily_note`.
 ///
 /// `write_long_term_memory` fails if the long-term memory has changed since the run read it, with
-/// `read_memory` or for its system prompt, or if it was too long to be read whole.
+/// `read_memory` or for its system prompt, or if it was too long to be read whole, also because of
+/// the limit of the result of `read_memory`.
 ///
 /// ```
 /// use agentcore::backend::MemoryBackend;
@@ -48,10 +53,11 @@ fn read(store: MemoryStore) -> FuncTool {
         let store = store.clone();
         async move {
             let context = store.read_context().await;
+            let version = shown_version(&cx, &context);
             if let Some(error) = context.errors.into_iter().next() {
                 return Err(BoxError::from(error));
             }
-            if let Some(version) = context.version {
+            if let Some(version) = version {
                 cx.with_state(|state| state.values.insert(version));
             }
             Ok(if context.text.is_empty() {
@@ -70,6 +76,25 @@ fn read(store: MemoryStore) -> FuncTool {
                 .map(|path| Access::Read(path.into()))
                 .collect()
         })
+}
+
+/// Returns the version of long-term memory that the run reads with this result, which may be cut.
+fn shown_version(cx: &ToolContext, context: &MemoryContext) -> Option<MemoryVersion> {
+    let version = context.version?;
+    let max_bytes = cx.max_result_bytes();
+    let long_term = &context.text[..context.long_term_len];
+    // The start of a result stays.
+    let is_cut = escaped_len(&context.text) > max_bytes
+        && escaped_len(long_term).saturating_add(CUT_NOTE_ROOM) > max_bytes;
+    let is_known = cx
+        .value::<MemoryVersion>()
+        .is_some_and(|known| *known == version);
+    let is_whole = matches!(version, MemoryVersion::Whole(_));
+    Some(if is_whole && is_cut && !is_known {
+        MemoryVersion::Cut
+    } else {
+        version
+    })
 }
 
 fn write(store: MemoryStore) -> FuncTool {

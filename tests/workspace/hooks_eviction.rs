@@ -140,6 +140,7 @@ async fn results_of_file_tools_are_not_moved() {
         "read_file",
         "edit_file",
         "write_file",
+        "read_memory",
         "mine",
     ] {
         let backend = MemoryBackend::new();

@@ -227,6 +227,30 @@ async fn long_term_memory_that_was_not_read_whole_is_not_replaced() {
 }
 
 #[tokio::test]
+async fn long_term_memory_that_a_result_cuts_is_not_replaced() {
+    let content = json!({"content": "a"});
+    for (len, is_replaced) in [(2_000, false), (500, true)] {
+        let backend = MemoryBackend::new();
+        let memory = store(&backend, &Clock::at(MORNING));
+        let long = "m".repeat(len);
+        memory.write_long_term(&long).await.unwrap();
+        memory.append_today(&"n".repeat(2_000)).await.unwrap();
+        let model = ScriptedModel::new()
+            .call("read_memory", json!({}))
+            .call("write_long_term_memory", content.clone())
+            .say("done");
+        let agent = AgentBuilder::new(model).tools(tools::memory(&memory));
+        let agent = agent.max_result_bytes(1024).build().unwrap();
+        let output = agent.run("Go").await.unwrap();
+        let texts = crate::kit::result_texts(&output.messages);
+        assert!(texts[0].contains("(cut: "), "{}", texts[0]);
+        assert_eq!(texts[1].contains("was cut"), !is_replaced, "{}", texts[1]);
+        let expected = if is_replaced { "a" } else { &*long };
+        assert_eq!(memory.read_long_term().await.unwrap(), expected);
+    }
+}
+
+#[tokio::test]
 async fn notes_of_a_day_have_a_limit_together() {
     let memory = store(&MemoryBackend::new(), &Clock::at(MORNING));
     let note = "a".repeat(200 * 1024);
