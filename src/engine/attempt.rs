@@ -26,7 +26,7 @@ use super::usage::ModelAttempt;
 /// Streams one response: events are folded, passed through the hooks' taps and shown.
 pub(super) async fn stream_response(attempt: ModelAttempt<'_>) -> Result<ModelResponse> {
     let ModelAttempt { cx, request, .. } = attempt;
-    let is_shown = cx.settings().partial_messages && request.is_visible();
+    let is_shown = cx.settings().partial_messages && request.is_shown();
     let mut view = AttemptView::new(cx, request, is_shown);
     let mut record = AttemptRecord {
         attempt,
@@ -252,7 +252,7 @@ impl Drop for AttemptRecord<'_> {
             );
         }
 
-        if self.attempt.request.is_visible() && !self.fold.partial().content.is_empty() {
+        if self.attempt.request.is_shown() && !self.fold.partial().content.is_empty() {
             let fold = std::mem::take(&mut self.fold);
             self.attempt.cx.keep_partial(fold.into_partial());
         }

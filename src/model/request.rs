@@ -79,6 +79,8 @@ pub struct ModelRequest {
     pub extra: Map<String, Value>,
     taps: Vec<Tap>,
     visibility: ResponseVisibility,
+    /// True if the reader receives no events, whatever the visibility is.
+    is_muted: bool,
     /// True if the events of an attempt are emitted only after it has succeeded.
     is_held: bool,
     /// The limits on the size of the response; `None` means the agent's.
@@ -179,7 +181,7 @@ impl ModelRequest {
     /// run; the text of a partial response does not stay in the history.
     #[must_use]
     pub fn mute_events(mut self) -> Self {
-        self.visibility = ResponseVisibility::Hidden;
+        self.is_muted = true;
         self
     }
 
@@ -187,7 +189,8 @@ impl ModelRequest {
     /// consecutive text events that arrived together, and leave out the pieces of a call that
     /// arrived whole.
     pub fn has_event_observers(&self) -> bool {
-        self.visibility == ResponseVisibility::Events || !self.taps.is_empty()
+        let has_reader = self.visibility == ResponseVisibility::Events && !self.is_muted;
+        has_reader || !self.taps.is_empty()
     }
 
     /// Returns the limits on the size of the response. The loop and
@@ -241,10 +244,15 @@ impl ModelRequest {
         self
     }
 
-    /// Returns `true` if the response belongs to the conversation: the reader receives it, and its
-    /// text is kept if it is partial.
+    /// Returns `true` if the response belongs to the conversation: it is added to a history.
     pub(crate) fn is_visible(&self) -> bool {
         self.visibility != ResponseVisibility::Hidden
+    }
+
+    /// Returns `true` if the response is shown while it arrives: the reader may receive its events,
+    /// and its text is kept if it is partial.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.is_visible() && !self.is_muted
     }
 
     /// Returns `true` if the events of an attempt are emitted only after it has succeeded.

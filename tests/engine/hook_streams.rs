@@ -98,6 +98,8 @@ async fn muted_requests_and_extra_requests_of_a_hook_emit_no_events() {
         kinds(&messages),
         ["system/init", "assistant", "result/success"]
     );
+    let result = messages.last().unwrap().as_result().unwrap();
+    assert!(result.ttft_ms.is_some(), "it is a response of the run");
 
     let judge = hook::wrap_model_call("judge", |request, next| async move {
         let answer = next.run(request).await?;
