@@ -128,15 +128,16 @@ impl Matcher {
 
     /// The length of the beginning of `text` that is the end of a needle, but not all of it.
     pub(super) fn open_start(&self, text: &[u8]) -> usize {
-        let max_len = text.len().min(self.longest.saturating_sub(1));
-        let is_end = |start: &[u8]| {
-            let mut needles = self.needles.iter();
-            needles.any(|needle| needle.bytes.len() > start.len() && needle.bytes.ends_with(start))
+        let Some(first) = text.first() else {
+            return 0;
         };
-        (1..=max_len)
-            .rev()
-            .find(|len| is_end(&text[..*len]))
-            .unwrap_or(0)
+
+        let lens = self.needles.iter().filter_map(|needle| {
+            let bytes = &needle.bytes[1..];
+            let mut ends = memchr::memchr_iter(*first, bytes).map(|at| &bytes[at..]);
+            ends.find(|end| text.starts_with(end)).map(<[u8]>::len)
+        });
+        lens.max().unwrap_or(0)
     }
 }
 
