@@ -170,14 +170,14 @@ fn inputs_of(session: &StoredSession) -> Inputs {
 fn restored(mut state: AgentState, stored: AgentState, messages: Messages) -> AgentState {
     if state.messages.is_empty() {
         state.compaction = stored.compaction;
+        state.todos = stored.todos;
+        state.files = stored.files;
     }
 
     state.messages = messages;
     state.user_id = state.user_id.or(stored.user_id);
     state.title = stored.title.or(state.title);
     state.cwd = stored.cwd.or(state.cwd);
-    state.todos = stored.todos;
-    state.files = stored.files;
     state
 }
 
