@@ -80,6 +80,11 @@ async fn answer(socket: &mut TcpStream, reply: &Reply, close: bool) -> io::Resul
 }
 
 async fn write(socket: &mut TcpStream, reply: &Reply, bytes: &Bytes) -> io::Result<()> {
+    // An empty chunk would end the body.
+    if bytes.is_empty() {
+        return Ok(());
+    }
+
     if reply.framing == Framing::Chunked {
         let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
         chunk.extend_from_slice(bytes);
