@@ -132,6 +132,8 @@ impl Hook for ClearToolResults {
         });
 
         let mut versions = lock(&versions.0);
+        // Only what this request has is kept: an earlier hook may make new messages each turn.
+        let mut previous = std::mem::take(&mut *versions);
         let mut remaining = cut_count;
         let send = |whole: &Arc<Message>| {
             if remaining == 0 || whole.as_tool_result().is_none() {
@@ -139,18 +141,18 @@ impl Hook for ClearToolResults {
             }
 
             remaining -= 1;
-            if let Some((_, short_version)) = versions.get(&Arc::as_ptr(whole).addr()) {
-                return short_version.clone();
+            let address = Arc::as_ptr(whole).addr();
+            if let Some(pair) = previous.remove(&address) {
+                let short_version = pair.1.clone();
+                versions.insert(address, pair);
+                return short_version;
             }
 
             let Some(short_version) = self.shortened(whole).map(Arc::new) else {
                 return whole.clone();
             };
 
-            versions.insert(
-                Arc::as_ptr(whole).addr(),
-                (whole.clone(), short_version.clone()),
-            );
+            versions.insert(address, (whole.clone(), short_version.clone()));
             short_version
         };
 
