@@ -4,7 +4,7 @@ use super::analysis::Use;
 use super::brace;
 use super::context::Parse;
 use super::parser::Parser;
-use super::word::{Part, Word};
+use super::word::{Part, Word, first_end};
 
 /// The maximum number of bytes up to the end of a bracket.
 const LOOK_AHEAD: usize = 256;
@@ -162,15 +162,17 @@ impl Parser<'_> {
     /// `[..]` in a pattern is one character; a bracket that nothing closes is text.
     fn bracket(&mut self, word: &mut Word) -> Parse<()> {
         let rest = &self.src[self.pos + 1..];
-        let end = rest
+        let start = first_end(rest);
+        let end = rest[start..]
             .iter()
-            .position(|b| b" \t\n;&|()<>/'\"\\$`[{},".contains(b) || *b == b']');
+            .position(|b| b" \t\n;&|()<>/'\"\\$`[{},".contains(b) || *b == b']')
+            .map(|end| start + end);
         if rest.first() == Some(&b'^') {
             self.cx.bash_only("`[^..]`");
         }
 
         match end {
-            Some(end) if rest[end] == b']' && end > 0 => {
+            Some(end) if rest[end] == b']' => {
                 self.bump_by(end + 2)?;
                 word.parts.push(Part::Glob('['));
             }

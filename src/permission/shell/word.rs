@@ -14,6 +14,13 @@ const ANY: &str = "//";
 /// this name; its values are then examined as well.
 pub(super) const OUTER: &str = "__";
 
+/// Returns the index from which on a `]` ends a bracket with this content: directly behind the `[`,
+/// a `!` or a `^`, it is a member.
+pub(super) fn first_end(content: &[u8]) -> usize {
+    let first = usize::from(matches!(content.first(), Some(b'!' | b'^')));
+    first + usize::from(content.get(first) == Some(&b']'))
+}
+
 /// A piece of a word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
