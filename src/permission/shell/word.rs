@@ -21,6 +21,29 @@ pub(super) fn first_end(content: &[u8]) -> usize {
     first + usize::from(content.get(first) == Some(&b']'))
 }
 
+/// Returns the text behind a bracket with this content; `None` if nothing closes it. What may be
+/// the name of a class, such as `[:alpha:]`, is part of the content.
+fn behind_bracket(content: &str) -> Option<&str> {
+    let mut rest = content.get(first_end(content.as_bytes())..)?;
+    loop {
+        let (_, found) = rest.split_at(rest.find(['[', ']', '\\'])?);
+        if let Some(behind) = found.strip_prefix(']') {
+            return Some(behind);
+        }
+        let mut chars = found.chars();
+        let mark = chars.next()?;
+        rest = chars.as_str();
+        let Some(next) = chars.next() else { continue };
+        if mark == '\\' {
+            rest = chars.as_str();
+        } else if let Some((_, behind)) = chars.as_str().split_once(&*format!("{next}]"))
+            && ":.=".contains(next)
+        {
+            rest = behind;
+        }
+    }
+}
+
 /// A piece of a word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
@@ -278,10 +301,14 @@ impl Word {
         let mut chars = text.chars();
         while let Some(c) = chars.next() {
             match c {
-                '[' | '{' => {
-                    let end = if c == '[' { ']' } else { '}' };
+                '[' => {
                     word.parts.push(Part::Glob('*'));
-                    chars.find(|next| *next == end);
+                    // Without its end, the rest is not worked out.
+                    chars = behind_bracket(chars.as_str()).unwrap_or_default().chars();
+                }
+                '{' => {
+                    word.parts.push(Part::Glob('*'));
+                    chars.find(|next| *next == '}');
                 }
                 '\\' => word.parts.push(Part::Glob('*')),
                 '*' | '?' => word.parts.push(Part::Glob(c)),
