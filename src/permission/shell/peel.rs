@@ -184,9 +184,8 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     let follows_links = is_test(&["-L", "-follow"]);
     let cuts = is_test(&["-delete"]) || runs && !executes_readers(argv);
     // Protected files are among those that no name selects.
-    let is_named = is_test(&["-name", "-iname", "-path", "-ipath", "-empty"]);
     let is_here = |word: &Word| word.is(".");
-    if cuts && !is_named && starts.iter().any(is_here) {
+    if cuts && !changes_by_name(argv) && starts.iter().any(is_here) {
         let mut file = Word::default();
         file.push_value(None, true);
         cx.add_path(Use::Target, file);
@@ -211,6 +210,62 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
 
     patterns(cx, argv, cuts);
     actions(cx, name, command);
+}
+
+/// Returns `true` if a name, a path or emptiness selects all files that `find` changes: in each
+/// alternative with an action, a test for one of them is not negated.
+fn changes_by_name(argv: &[Word]) -> bool {
+    let words: Vec<String> = argv[1..].iter().filter_map(Word::literal).collect();
+    let mut words = words.iter().map(String::as_str);
+    let mut groups = Vec::new();
+    // Whether all alternatives so far are named, the current one is, and what comes is negated.
+    let (mut all, mut named, mut negated) = (true, false, false);
+    let mut acts = false;
+    while let Some(word) = words.next() {
+        match word {
+            "!" | "-not" => negated = !negated,
+            "-o" | "-or" | "," => {
+                all &= named || groups.is_empty() && !acts;
+                named = false;
+                negated = false;
+                acts &= !groups.is_empty();
+            }
+            "(" => {
+                groups.push((all, named, negated));
+                (all, named, negated) = (true, false, false);
+            }
+            ")" => {
+                let group = all && named;
+                let Some((outer_all, outer_named, is_negated)) = groups.pop() else {
+                    return false;
+                };
+                (all, named, negated) = (outer_all, outer_named || group && !is_negated, false);
+            }
+            "-name" | "-iname" | "-path" | "-ipath" => {
+                words.next();
+                named |= !negated;
+                negated = false;
+            }
+            "-empty" => {
+                named |= !negated;
+                negated = false;
+            }
+            _ if is_exec(word) => {
+                // The words of the program are no tests.
+                let mut last = "";
+                words.find(|word| {
+                    let ends = *word == ";" || *word == "+" && last == "{}";
+                    last = *word;
+                    ends
+                });
+                acts = true;
+            }
+            "-delete" => acts = true,
+            _ if word.starts_with('-') => negated = false,
+            _ => {}
+        }
+    }
+    all && (named || !acts)
 }
 
 /// Returns the files and folders that `find` searches.
