@@ -144,6 +144,50 @@ fn joined(word: &Word, text: &str) -> Word {
     word
 }
 
+/// Returns the text with a name in the place of each `*`, as `sed -i` names former files.
+fn around(name: &Word, text: &str) -> Word {
+    let mut file = Word::default();
+    for (index, piece) in text.split('*').enumerate() {
+        if index > 0 {
+            file.parts.extend(name.parts.iter().cloned());
+        }
+        if !piece.is_empty() {
+            file.push_text(piece, true);
+        }
+    }
+    file
+}
+
+/// Notes the files whose names an option makes of those of the operands.
+fn suffixed(cx: &mut Context, row: &Row<'_>) {
+    for suffix in row.arguments.values_of("suffix") {
+        for word in &row.arguments.operands {
+            if !cx.has_room_for_path() {
+                return;
+            }
+            let suffix = suffix.literal_prefix();
+            cx.add_path(Use::Target, joined(word, &suffix));
+            if suffix.contains('*') {
+                let name = around(&word.last_name(), &suffix);
+                let folder = word.literal();
+                let folder = folder.as_deref().and_then(|path| path.rsplit_once('/'));
+                if let Some((folder, _)) = folder {
+                    let mut file = Word::from_text(format!("{folder}/"));
+                    file.parts.extend(name.parts.iter().cloned());
+                    cx.add_path(Use::Target, file);
+                }
+                cx.add_path(Use::Target, name);
+            }
+            if row.program.takes("stem")
+                && let Some(text) = word.literal()
+                && let Some(stem) = text.strip_suffix(&*suffix)
+            {
+                cx.add_path(Use::Target, Word::from_text(stem));
+            }
+        }
+    }
+}
+
 /// Notes the files and folders that are made here under the names of what is elsewhere.
 pub(super) fn named(cx: &mut Context, row: &Row<'_>) {
     let (program, arguments) = (row.program, &row.arguments);
@@ -182,14 +226,7 @@ pub(super) fn named(cx: &mut Context, row: &Row<'_>) {
         }
     }
 
-    for suffix in arguments.values_of("suffix") {
-        for word in words {
-            if !cx.has_room_for_path() {
-                return;
-            }
-            cx.add_path(Use::Target, joined(word, &suffix.literal_prefix()));
-        }
-    }
+    suffixed(cx, row);
 
     // The files that an option puts in a folder.
     let folders = arguments.values_of("outdir");
