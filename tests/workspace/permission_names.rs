@@ -224,3 +224,32 @@ fn braces_of_redirections_are_expanded_next_to_links() {
     );
     check(&["cat <{f,}", "echo x >{o,}", "cat <<<{d/key,}"], true);
 }
+
+#[test]
+fn wildcard_of_find_matches_a_dot_at_the_beginning_of_a_name() {
+    let workspace = workspace();
+    let rules = PermissionRules::new().workspace(workspace.root.to_str().unwrap());
+    let rules = rules.allow("Bash").unwrap();
+    let rows = [
+        "find . -name '*rc' -type f -delete",
+        "find . -name '?bashrc' -delete",
+        "find . -name '[.]bashrc' -delete",
+        "find . -name '[[:punct:]]bashrc' -delete",
+        "find -iname '*SHRC' -exec rm {} +",
+    ];
+    check_with(&rules, &rows, true);
+    workspace.put(".bashrc", "");
+    check_with(&rules, &rows, false);
+    check_with(
+        &rules,
+        &[
+            "find . -name '*.pyc' -delete",
+            "find . -name '*.orig' -delete",
+            "find target -name '*.o' -delete",
+            "find docs -name '*rc' -delete",
+            "find . -name '*rc' -exec grep x {} +",
+            "find . -name node_modules -prune -exec rm -rf {} +",
+        ],
+        true,
+    );
+}

@@ -329,13 +329,23 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
         let test = word.literal_prefix();
         test.starts_with('-') && (test.ends_with("name") || test.ends_with("path"))
     };
+    let is_dot = |text: String| text.split('/').all(|name| matches!(name, "" | "."));
+    let is_here = starts(argv)
+        .iter()
+        .any(|start| start.literal().is_none_or(is_dot));
     for pair in argv.windows(2).filter(|pair| is_test(&pair[0])) {
         let pattern = pair[1].literal();
         let pattern = pattern.map(|text| Word::default().followed_by(&text));
         cx.assign("{}", pattern.as_ref(), false);
-        cx.analysis
-            .paths
-            .extend(pattern.filter(|_| cuts).map(|word| (Use::Target, word)));
+        let Some(mut file) = pattern.filter(|_| cuts) else {
+            continue;
+        };
+        if is_here && matches!(file.parts.first(), Some(Part::Glob(_))) {
+            // It also matches a dot at the beginning of a name, as a doubled one does.
+            file.parts.insert(0, Part::Glob('*'));
+            file.parts.insert(0, Part::Glob('*'));
+        }
+        cx.analysis.paths.push((Use::Target, file));
     }
     let is_changing = cuts || executes_editors(argv);
     let runs_none = executed(argv).next().is_none();
