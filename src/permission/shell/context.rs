@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
-use super::environment::{is_harmless, is_local, is_outer, is_run, is_set_by_shell};
+use super::environment::{is_harmless, is_local, is_outer, is_run, is_set_by_shell, is_written};
 use super::loops::Loops;
 use super::word::{LISTED, OUTER, Part, Word};
 use crate::backend::Shell;
@@ -256,6 +256,9 @@ impl Context {
             self.note(Reason::Variable(name.to_owned()));
         }
 
+        if let Some(file) = value.filter(|value| is_written(name, value)) {
+            self.add_path(Use::Write, file.clone());
+        }
         let text = value.and_then(Word::literal);
         if let Some(text) = text.as_ref().filter(|_| is_run(name) && !is_harmless) {
             self.run_later(name, text.clone());

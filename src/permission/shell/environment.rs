@@ -15,6 +15,11 @@ const RUN: &str = "\
     PAGER EDITOR VISUAL COMMAND CMD SHELL ASKPASS BROWSER DIFF GIT_SSH RSH LESSOPEN LESSCLOSE \
     WRAPPER RUNNER BASH_ENV";
 
+/// Variables that name a file or a folder that programs write.
+const WRITTEN: &str = "\
+    GIT_INDEX_FILE SSLKEYLOGFILE LLVM_PROFILE_FILE COVERAGE_FILE PIP_LOG CARGO_TARGET_DIR \
+    PYTHONPYCACHEPREFIX NODE_V8_COVERAGE HISTFILE";
+
 /// Returns `true` if setting the variable changes nothing of what programs run, read and write.
 pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
     let only_value = match name {
@@ -39,6 +44,21 @@ pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
 /// Returns `true` if programs run the value.
 pub(super) fn is_run(name: &str) -> bool {
     RUN.split(' ').any(|part| name.contains(part)) || matches!(name, "ENV" | "PS1" | "PS2" | "PS4")
+}
+
+/// Returns `true` if programs write the file or the folder that the value names, and it is known.
+pub(super) fn is_written(name: &str, value: &Word) -> bool {
+    let is_known = |part: &Part| match part {
+        Part::Value { .. } => matches!(part.variable(), Some("PWD" | "HOME")),
+        _ => true,
+    };
+    // Git takes other values than absolute paths as numbers and answers.
+    let is_trace = || {
+        let text = value.literal();
+        name.starts_with("GIT_TRACE") && text.is_none_or(|text| text.starts_with('/'))
+    };
+    let is_listed = || WRITTEN.split_whitespace().any(|known| known == name);
+    !value.is("") && value.parts.iter().all(is_known) && (is_trace() || is_listed())
 }
 
 /// Returns `true` if the name is in lower case, which only the script itself uses.
