@@ -163,7 +163,7 @@ fn option_value(cx: &mut Context, row: &Row<'_>, kind: &str, value: &Word) {
     let prefix = value.literal_prefix();
     let may_run = match kind {
         "url" => prefix.starts_with('@'),
-        "suffix" => !is_backup(value),
+        "suffix" => !is_backup(name, value),
         "file" | "read" => is_address(value, program),
         "pipe" => prefix.is_empty() || prefix.starts_with(['|', '!']),
         "property" => !is_plain_property(value),
@@ -200,10 +200,13 @@ fn is_address(value: &Word, program: &Program) -> bool {
     prefix.contains("://") || program.builds && (is_host || prefix.contains('@'))
 }
 
-/// Returns `true` if the suffix only marks the file as a former one.
-fn is_backup(suffix: &Word) -> bool {
+/// Returns `true` if the suffix only marks the file as a former one. Other programs than these cut
+/// it off as well, or not all of their versions have the option.
+fn is_backup(name: &str, suffix: &Word) -> bool {
     let suffix = suffix.literal();
-    suffix.is_some_and(|suffix| matches!(&*suffix, "" | ".bak" | ".orig" | ".old" | "~" | ".tmp"))
+    matches!(name, "cp" | "gcp" | "mv" | "ln" | "sed" | "gsed")
+        && suffix
+            .is_some_and(|suffix| matches!(&*suffix, "" | ".bak" | ".orig" | ".old" | "~" | ".tmp"))
 }
 
 /// Returns `true` if the text is a value of this kind that starts and loads nothing.
