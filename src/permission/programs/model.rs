@@ -18,6 +18,7 @@ use super::{builders, git, readers, wrappers, writers};
 /// |---|---|
 /// | `text`, `paths` | no file; a path that is named, not opened |
 /// | `read`, `show`, `write` | a file that is read, read and shown, changed |
+/// | `/shown` | the files among the operands are read for their content |
 /// | `into`, `move`, `link` | the last word is copied to, moved to, made a link |
 /// | `command`, `host` | the rest is a command, here or elsewhere |
 /// | `code`, `script`, `input` | a file that is run, by purpose or not; commands in the input |
@@ -340,7 +341,16 @@ impl Program {
         self.kinds.iter().all(|kind| {
             matches!(
                 *kind,
-                "read" | "show" | "paths" | "tree" | "into" | "plain" | "stdin" | "stem" | "ending"
+                "read"
+                    | "show"
+                    | "shown"
+                    | "paths"
+                    | "tree"
+                    | "into"
+                    | "plain"
+                    | "stdin"
+                    | "stem"
+                    | "ending"
             )
         })
     }
@@ -381,7 +391,7 @@ mod tests {
     const KINDS: &str = "\
         . anywhere awk clear code command config cut danger dd ended ending filter find globs \
         goals host input inside into link links login make move name named none parts paths \
-        pattern plain prefix ps read remote run script sed sh show single sql stdin stem tail \
+        pattern plain prefix ps read remote run script sed sh show shown single sql stdin stem tail \
         tar tasks temporary text tree unpack visible workspace write";
 
     /// The marks of options.

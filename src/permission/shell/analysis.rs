@@ -273,6 +273,8 @@ pub(crate) struct SimpleCommand {
     pub(crate) is_code: bool,
     /// True if it shows the content of files.
     pub(crate) shows: bool,
+    /// True if it reads the content of a file that an operand names.
+    pub(crate) reads_operand: bool,
     /// True if it makes, changes or removes files.
     pub(crate) changes: bool,
 }

@@ -69,6 +69,7 @@ pub(super) fn describe_words(
     own.changes |= is_edit;
 
     own.shows |= prints_files(program, arguments);
+    own.reads_operand = reads_operand(program, argv, arguments);
     own.texts.extend(&arguments.patterns);
     let has_text =
         program.takes("pattern") || program.reads && program.operands.starts_with("text ");
@@ -107,6 +108,38 @@ fn prints_files(program: &Program, arguments: &Arguments<'_>) -> bool {
     let is_given = arguments.has_mark("first") || arguments.values_of("sed").next().is_some();
     program.takes_any(&["sed", "awk", "filter"])
         && arguments.operands.len() > usize::from(!is_given)
+}
+
+/// Returns `true` if an operand is a file whose content the program reads. A number may be the value
+/// of an option.
+fn reads_operand(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> bool {
+    let operands = &arguments.operands;
+    let is_file = |word: &Word| {
+        let text = word.literal_prefix();
+        let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        !text.starts_with('-') && !is_number
+    };
+    let is_input = |word: &Word| {
+        let text = word.literal_prefix();
+        let name = text.strip_prefix("if=");
+        name.is_some_and(|name| !matches!(name, "/dev/zero" | "/dev/urandom" | "/dev/random"))
+    };
+    if program.takes("dd") {
+        return operands.iter().any(|word| is_input(word));
+    }
+    if program.takes("tar") {
+        return arguments.has_mark("create") && operands.iter().any(|word| is_file(word));
+    }
+
+    // `rg --files` lists names.
+    let lists_names =
+        program.takes("visible") && argv.get(1).is_some_and(|word| word.is("--files"));
+    let is_given = arguments.has_mark("first") || arguments.values_of("sed").next().is_some();
+    let has_text = program.takes_any(&["pattern", "sed", "awk", "filter"]);
+    let mut files = operands.iter().skip(usize::from(has_text && !is_given));
+    program.takes_any(&["show", "shown", "sed", "awk", "filter"])
+        && !lists_names
+        && files.any(|word| is_file(word))
 }
 
 /// Returns the indices of values that are files which are only read.
