@@ -29,8 +29,12 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             args.iter()
                 .for_each(|word| runs(cx, name, "=", command, word));
         }
-        "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "compopt" | "fc"
-        | "history" | "let" | "unalias" | "caller" | "disown" | "suspend" | "logout" => {
+        "bind" | "complete" | "compgen" => {
+            cx.note(Reason::Builtin(name.to_owned()));
+            run_texts(cx, name, command);
+        }
+        "hash" | "enable" | "shopt" | "compopt" | "fc" | "history" | "let" | "unalias"
+        | "caller" | "disown" | "suspend" | "logout" => {
             cx.note(Reason::Builtin(name.to_owned()));
         }
         "getopts" => {
@@ -52,7 +56,14 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         "declare" | "typeset" | "local" | "export" | "readonly" => {
             declares(cx, name, args, exports(&command.argv));
         }
-        "read" | "mapfile" | "readarray" | "unset" | "wait" => names(cx, name, args),
+        "read" | "mapfile" | "readarray" | "unset" | "wait" => {
+            let has_callback =
+                |word: &Word| word.starts_with_dash() && word.to_string().contains('C');
+            if matches!(name, "mapfile" | "readarray") && args.iter().any(has_callback) {
+                run_texts(cx, name, command);
+            }
+            names(cx, name, args);
+        }
         "printf" => printf(cx, args),
         "test" | "[" => tests(cx, name, args),
         "cd" | "pushd" => {
@@ -95,6 +106,21 @@ fn printf(cx: &mut Context, args: &[Word]) {
         cx.analysis.sets_any = true;
         cx.analysis.sets_names = true;
         cx.note(Reason::Builtin("printf -v".to_owned()));
+    }
+}
+
+/// Examines the words of a builtin as commands that it may run: an option of it has such a value.
+fn run_texts(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    for word in &command.argv[1..] {
+        let option = word.literal().filter(|text| text.starts_with('-'));
+        let value = match &option {
+            // The value may stand behind the letter.
+            Some(option) => Word::from_text(option.get(2..).unwrap_or_default()),
+            None => word.clone(),
+        };
+        if value.len() > 0 {
+            runs(cx, name, "-C", command, &value);
+        }
     }
 }
 

@@ -266,6 +266,9 @@ impl Parser<'_> {
             if compares {
                 self.operand(word);
             }
+            if compares || looks_up {
+                self.cx.keep_text(word);
+            }
             if looks_up && !word.literal().is_some_and(|text| is_name(&text)) {
                 self.cx.note(Reason::Expansion("a test of a variable"));
             }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
 use super::environment::{is_harmless, is_local, is_outer, is_run, is_set_by_shell, is_written};
+use super::evaluated::{evaluates, is_evaluated};
+use super::files::is_ignore_list;
 use super::loops::Loops;
 use super::word::{LISTED, OUTER, Part, Word};
 use crate::backend::Shell;
@@ -82,12 +84,29 @@ pub(super) struct Context {
     pub(super) has_own_home: bool,
     /// True if the script sets `HOME`, `PWD`, `OLDPWD` or `DIRSTACK`, other than for one program.
     pub(super) sets_folders: bool,
+    /// Texts with substitutions, which run if the shell evaluates the texts.
+    pub(super) kept_texts: BTreeSet<String>,
+    /// Those of them that were examined.
+    pub(super) examined_texts: BTreeSet<String>,
+    /// True if the shell may evaluate a text that is not written as code.
+    pub(super) evaluates: bool,
     /// True if a command gives a program another name.
     pub(super) has_alias: bool,
+    /// True if the shell may replace the aliases of the script.
+    pub(super) expands_aliases: bool,
+    /// True if the name of a program may start another one.
+    pub(super) renames: bool,
+    /// True if it writes a list of files that searches omit, by a redirection or an option.
+    pub(super) has_list: bool,
+    /// True if a command writes such a list.
+    pub(super) writes_list: bool,
+    /// True if a command may print a list that names hidden files.
+    pub(super) prints_lists: bool,
 }
 
 impl Context {
     pub(super) fn note(&mut self, reason: Reason) {
+        self.evaluates |= evaluates(&reason);
         if self.is_guessing && !matches!(reason, Reason::Limit(_)) {
             return;
         }
@@ -103,8 +122,14 @@ impl Context {
     /// Notes the use of a path, unless there are too many.
     pub(super) fn add_path(&mut self, path_use: Use, word: Word) {
         if self.has_room_for_path() {
+            self.has_list |= path_use == Use::Write && is_ignore_list(&word);
             self.analysis.paths.push((path_use, word));
         }
+    }
+
+    /// Returns `true` if a search may read hidden files because of a list that the command writes.
+    pub(super) fn shows_hidden(&self) -> bool {
+        self.writes_list || self.has_list && self.prints_lists
     }
 
     /// Returns `false`, and notes it, if the analysis has as many paths as are compared.
@@ -246,6 +271,7 @@ impl Context {
 
     /// Notes a value of a variable.
     pub(super) fn record(&mut self, name: &str, value: Option<&Word>, exported: bool) {
+        self.record_table(name, value);
         self.sets_folders |= matches!(name, "HOME" | "PWD" | "OLDPWD" | "DIRSTACK");
         let is_harmless =
             is_harmless(name, value) && value.is_some_and(|value| self.is_foreign(value));
@@ -271,6 +297,7 @@ impl Context {
         );
         if !is_number {
             self.texts.insert(name.to_owned());
+            self.evaluates |= is_evaluated(name);
         }
 
         let is_part_known = |part: &Part| match part {
@@ -299,6 +326,23 @@ impl Context {
                 self.analysis.unknown.insert(name.to_owned());
             }
         }
+    }
+
+    /// Notes that the variable is a table of other programs for names, or that the shell replaces
+    /// aliases because of it. Keeps the text of its value.
+    fn record_table(&mut self, name: &str, value: Option<&Word>) {
+        let is_table = |name: &str| matches!(name, "BASH_CMDS" | "BASH_ALIASES");
+        self.renames |= is_table(name);
+        self.expands_aliases |= name == "POSIXLY_CORRECT";
+        let Some(value) = value else {
+            return;
+        };
+        if value.literal().is_some_and(|text| is_table(&text)) {
+            // By a reference, the variable is that table.
+            self.renames = true;
+            self.note(Reason::Variable(name.to_owned()));
+        }
+        self.keep_text(value);
     }
 
     /// Returns `true` if no part of the value is a home folder, a name of a file or a variable that
@@ -382,18 +426,22 @@ impl Context {
         all
     }
 
-    /// Values are harmless only if no command sets their variables. Arithmetic runs substitutions
-    /// held in the text of a variable it looks at.
+    /// Returns `true` if arithmetic looks at a variable that may hold something else than a number:
+    /// it runs the substitutions in that text.
+    pub(super) fn has_unsafe_numbers(&self) -> bool {
+        self.numbers.iter().any(|name| {
+            self.analysis.sets_any || self.texts.contains(name) || is_set_by_shell(name)
+        })
+    }
+
+    /// Values are harmless only if no command sets their variables.
     pub(super) fn check_values(&mut self) {
         for (name, value) in std::mem::take(&mut self.values) {
             if !self.is_foreign(&value) {
                 self.note(Reason::Variable(name));
             }
         }
-        let unsafe_name = self.numbers.iter().any(|name| {
-            self.analysis.sets_any || self.texts.contains(name) || is_set_by_shell(name)
-        });
-        if unsafe_name {
+        if self.has_unsafe_numbers() {
             self.note(Reason::Expansion("arithmetic"));
         }
     }

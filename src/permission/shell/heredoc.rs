@@ -267,8 +267,10 @@ impl Parser<'_> {
                 self.expandable(&body)?
             };
 
-            if let Some(at) = pending.command {
-                self.cx.analysis.commands[at].input = Some(word);
+            match pending.command {
+                Some(at) => self.cx.analysis.commands[at].input = Some(word),
+                // `read` in a loop may take it.
+                None => self.cx.keep_text(&word),
             }
         }
 

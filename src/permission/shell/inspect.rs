@@ -22,6 +22,17 @@ const SYSTEM: &str = "\
 /// Examines every command, including the commands that it finds on the way.
 pub(super) fn inspect(cx: &mut Context) {
     let mut at = 0;
+    examine(cx, &mut at);
+    while cx.evaluates_texts() && !cx.is_full && cx.examine_kept_texts() {
+        examine(cx, &mut at);
+    }
+
+    project_builders(cx);
+    cx.check_values();
+}
+
+/// Examines the commands from an index on, to which those are added that it finds.
+fn examine(cx: &mut Context, at: &mut usize) {
     loop {
         while let Some(script) = cx.later.pop() {
             let command = SimpleCommand::default();
@@ -30,22 +41,19 @@ pub(super) fn inspect(cx: &mut Context) {
             cx.is_guessing = false;
         }
 
-        let Some(command) = cx.analysis.commands.get(at).cloned() else {
+        let Some(command) = cx.analysis.commands.get(*at).cloned() else {
             break;
         };
 
         cx.is_guessing = command.guessed;
-        one(cx, at, &command);
+        one(cx, *at, &command);
         cx.is_guessing = false;
-        at += 1;
+        *at += 1;
         if cx.is_full {
             // It is recorded: no rule allows the command then.
             break;
         }
     }
-
-    project_builders(cx);
-    cx.check_values();
 }
 
 /// Returns `true` for a script of the project that only starts the builder which the project names.

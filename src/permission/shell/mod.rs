@@ -19,6 +19,7 @@ mod code;
 mod compound;
 mod context;
 mod environment;
+mod evaluated;
 mod expansion;
 mod files;
 mod git;

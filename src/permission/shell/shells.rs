@@ -14,7 +14,7 @@ pub(crate) const SHELLS: [&str; 9] = [
 ];
 
 /// Returns the script that a word becomes, with [`OUTER`] in the place of unknown parts.
-fn script_of(word: &Word) -> (String, bool) {
+pub(super) fn script_of(word: &Word) -> (String, bool) {
     let mut text = String::new();
     let mut complete = true;
     for part in &word.parts {

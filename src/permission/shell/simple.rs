@@ -256,6 +256,9 @@ impl Parser<'_> {
         };
 
         let is_known = !appends && !element;
+        if !is_known {
+            self.cx.keep_text(&value);
+        }
         Ok(Some((name, is_known.then_some(value))))
     }
 

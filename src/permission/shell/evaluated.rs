@@ -1,0 +1,152 @@
+//! Texts that the shell may evaluate as arithmetic, or expand again, when the script runs.
+
+use std::collections::BTreeSet;
+
+use super::analysis::Reason;
+use super::context::Context;
+use super::parser::Parser;
+use super::shells::script_of;
+use super::word::{Part, Word};
+
+/// The maximum number of substitutions of a text that are tried as its beginning.
+const MAX_ATTEMPTS: usize = 16;
+
+impl Context {
+    /// Keeps the text of a word if a substitution in it would run when the shell evaluates it.
+    pub(super) fn keep_text(&mut self, word: &Word) {
+        if !may_hold_substitution(word) {
+            return;
+        }
+        let (text, _) = script_of(word);
+        if has_substitution(&text) || has_substitution(&decoded(&text)) {
+            self.kept_texts.insert(text);
+        }
+    }
+
+    /// Returns `true` if the shell may evaluate a text that is not written as code.
+    pub(super) fn evaluates_texts(&self) -> bool {
+        self.evaluates || self.has_unsafe_numbers()
+    }
+
+    /// Examines the substitutions in the texts that the shell may evaluate: values of variables,
+    /// words of commands and the input of `read`. Which of them it evaluates is not followed, so
+    /// they only may run. Returns `false` if all of them were examined before.
+    pub(super) fn examine_kept_texts(&mut self) -> bool {
+        let reads = ["read", "mapfile", "readarray"];
+        let mut words = Vec::new();
+        for command in &self.analysis.commands {
+            let is_reader = reads.iter().any(|name| command.is(name));
+            let input = command.input.iter().filter(|_| is_reader);
+            let texts = command.argv.iter().chain(input);
+            words.extend(texts.filter(|word| may_hold_substitution(word)).cloned());
+        }
+        words.iter().for_each(|word| self.keep_text(word));
+
+        let texts = self.kept_texts.difference(&self.examined_texts);
+        let texts: Vec<String> = texts.cloned().collect();
+        let outer = std::mem::replace(&mut self.is_guessing, true);
+        for text in &texts {
+            // It may be evaluated twice, and `${x@P}` decodes it.
+            let variants = [text.clone(), text.replace('\\', ""), decoded(text)];
+            for variant in BTreeSet::from(variants) {
+                self.examine_text(|cx| expand(cx, &variant));
+            }
+        }
+        self.is_guessing = outer;
+        let has_texts = !texts.is_empty();
+        self.examined_texts.extend(texts);
+        has_texts
+    }
+}
+
+/// Parses the substitutions of a text as in double quotes. What the shell reads before one that it
+/// runs is not known, so each of them may be the first.
+fn expand(cx: &mut Context, text: &str) {
+    let mut rest = text;
+    for _ in 0..MAX_ATTEMPTS {
+        let starts = [rest.find("$("), rest.find('`')];
+        let Some(start) = starts.into_iter().flatten().min() else {
+            return;
+        };
+        rest = &rest[start..];
+        if cx.enter().is_err() {
+            return;
+        }
+        let depth = cx.depth;
+        let is_read = Parser::new(rest, cx).text_until(None).is_ok();
+        cx.depth = depth;
+        cx.leave();
+        if is_read || cx.is_full {
+            return;
+        }
+        rest = &rest[1..];
+    }
+    cx.leave_out(Reason::Limit("nesting"));
+}
+
+/// Returns `true` if what the reason is about evaluates texts that are not written as code.
+pub(super) fn evaluates(reason: &Reason) -> bool {
+    const BUILTINS: [&str; 18] = [
+        "[",
+        "bind",
+        "compgen",
+        "complete",
+        "declare",
+        "export",
+        "getopts",
+        "let",
+        "local",
+        "mapfile",
+        "printf",
+        "read",
+        "readarray",
+        "readonly",
+        "test",
+        "typeset",
+        "unset",
+        "wait",
+    ];
+    match reason {
+        Reason::Expansion(what) => *what != "a quote in an expansion",
+        Reason::Builtin(name) => {
+            let name = name.split(' ').next().unwrap_or_default();
+            BUILTINS.contains(&name)
+        }
+        _ => false,
+    }
+}
+
+/// Returns `true` if an assignment evaluates the text of this variable, which bash keeps as a
+/// number.
+pub(super) fn is_evaluated(name: &str) -> bool {
+    matches!(name, "RANDOM" | "OPTIND" | "HISTCMD")
+}
+
+fn may_hold_substitution(word: &Word) -> bool {
+    let mut texts = word.parts.iter().filter_map(Part::text);
+    texts.any(|text| text.contains(['$', '`', '\\']))
+}
+
+fn has_substitution(text: &str) -> bool {
+    text.contains("$(") || text.contains('`')
+}
+
+/// Returns the text with its octal escapes decoded.
+fn decoded(text: &str) -> String {
+    let mut pieces = text.split('\\');
+    let mut all = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let digits = piece.get(..3).unwrap_or_default();
+        match u8::from_str_radix(digits, 8) {
+            Ok(byte) if digits.bytes().all(|b| b.is_ascii_digit()) && byte.is_ascii() => {
+                all.push(char::from(byte));
+                all.push_str(&piece[3..]);
+            }
+            _ => {
+                all.push('\\');
+                all.push_str(piece);
+            }
+        }
+    }
+    all
+}
