@@ -7,6 +7,7 @@ use super::options::runs;
 use super::shells::{run_word, run_words};
 use super::simple::exports;
 use super::word::{OUTER, Part, Word};
+use crate::backend::Shell;
 
 /// Examines a builtin. Returns `false` if `name` is no builtin that matters.
 pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
@@ -18,6 +19,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         cx.bash_only("a builtin of bash");
     }
 
+    renames(cx, name, command);
     match name {
         // The folders that `popd` returns to are those that were left.
         ":" | "popd" => {}
@@ -106,6 +108,35 @@ fn printf(cx: &mut Context, args: &[Word]) {
         cx.analysis.sets_any = true;
         cx.analysis.sets_names = true;
         cx.note(Reason::Builtin("printf -v".to_owned()));
+    }
+}
+
+/// Notes what makes a name start another program than it says: a remembered path, a builtin of a
+/// file, an alias where the shell replaces them.
+fn renames(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let args = &command.argv[1..];
+    let has_letter = |letter: char| {
+        let has = |word: &Word| {
+            word.is_dynamic() || word.starts_with_dash() && word.to_string().contains(letter)
+        };
+        args.iter().any(has)
+    };
+    let names = |text: &str| args.iter().any(|word| word.is_dynamic() || word.is(text));
+    let is_table = |word: &Word| {
+        let text = word.to_string();
+        text.contains("BASH_CMDS") || text.contains("BASH_ALIASES")
+    };
+    match name {
+        "hash" => cx.renames |= has_letter('p'),
+        "enable" => cx.renames |= has_letter('f'),
+        "shopt" => cx.expands_aliases |= names("expand_aliases"),
+        "set" => cx.expands_aliases |= names("posix"),
+        // Other shells replace aliases in any case; one that a command starts may be another.
+        "alias" => cx.expands_aliases |= cx.shell != Shell::Bash || !command.via.is_empty(),
+        "declare" | "typeset" | "local" | "read" | "mapfile" | "readarray" | "printf" => {
+            cx.renames |= args.iter().any(is_table);
+        }
+        _ => {}
     }
 }
 

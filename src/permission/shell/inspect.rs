@@ -29,6 +29,24 @@ pub(super) fn inspect(cx: &mut Context) {
 
     project_builders(cx);
     cx.check_values();
+    renamed(cx);
+}
+
+/// Notes that nothing is known of the programs if a name may start another one.
+fn renamed(cx: &mut Context) {
+    const OWN: [&str; 5] = ["alias", "enable", "hash", "shopt", "unalias"];
+    if !cx.renames && !(cx.has_alias && cx.expands_aliases) {
+        return;
+    }
+    for command in &mut cx.analysis.commands {
+        if command.argv.is_empty() || OWN.iter().any(|name| command.is(name)) {
+            continue;
+        }
+        command.files = Files::Changed;
+        command.unlisted.get_or_insert(1);
+        command.kept.clear();
+        command.texts.clear();
+    }
 }
 
 /// Examines the commands from an index on, to which those are added that it finds.
