@@ -88,7 +88,7 @@ fn output(cx: &mut Context, option: &UnknownOption) {
             let is_like = |known: &str| part.starts_with(known) || known.starts_with(part);
             part.len() > 1 && OUTPUTS.split(' ').any(is_like)
         };
-        matches!(name, "-o" | "-D") || parts.any(is_output)
+        matches!(name, "-o" | "-D" | "--format-multi") || parts.any(is_output)
     };
     // What the command makes is the value of too many other options.
     if !may_write || value.is_dynamic() {
@@ -97,8 +97,14 @@ fn output(cx: &mut Context, option: &UnknownOption) {
     let prefix = value.literal_prefix();
     let key = prefix.find('=').map(|at| &prefix[..=at]);
     let part = key.and_then(|key| value.without_prefix(key));
+    // `html:report.html,json:report.json`
+    let items = prefix.split(',').filter_map(|item| item.split_once(':'));
+    let files = items.filter(|(_, file)| !file.is_empty());
+    let files = files.map(|(_, file)| Word::from_text(file));
     let values = [Some(value.clone()), part].into_iter().flatten();
-    values.for_each(|value| cx.add_path(Use::Target, value));
+    values
+        .chain(files)
+        .for_each(|value| cx.add_path(Use::Target, value));
 }
 
 /// Notes the file that a word names if it is an option when the command runs.
