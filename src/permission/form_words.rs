@@ -28,6 +28,8 @@ pub(super) struct Place<'a> {
     pub(super) context: &'a PathContext,
     /// True if the path of a rule may have been copied or moved to any other.
     may_be_copied: bool,
+    /// True if a remote of git may have another name than in a rule.
+    renames_remotes: bool,
 }
 
 impl<'a> Place<'a> {
@@ -56,6 +58,7 @@ impl<'a> Place<'a> {
             paths,
             context,
             may_be_copied,
+            renames_remotes: commands.iter().any(renames_remote),
         }
     }
 
@@ -305,6 +308,7 @@ impl FormWords<'_> {
                 };
                 operands.len() > 1
                     && operands.len() >= count
+                    && !self.place.renames_remotes
                     && words.iter().all(is_plain)
                     && !names()
             }
@@ -385,6 +389,27 @@ impl FormWords<'_> {
 /// Returns `true` if the program copies, moves or links its operands to the last of them.
 fn is_copier(name: &str) -> bool {
     matches!(name, "cp" | "gcp" | "mv" | "ln" | "install" | "rsync")
+}
+
+/// Returns `true` if the command may give a remote of git another name or address.
+fn renames_remote(command: &SimpleCommand) -> bool {
+    if command.program().is_none_or(|name| name != "git") {
+        return false;
+    }
+    let words = &command.argv[1..];
+    let sets = |word: &Word| {
+        word.is_dynamic()
+            || ["add", "rename", "set-url"]
+                .iter()
+                .any(|name| word.is(name))
+    };
+    let is_key = |word: &Word| {
+        let text = word.to_string().to_lowercase();
+        ["remote.", "insteadof"]
+            .iter()
+            .any(|key| text.contains(key))
+    };
+    words.iter().any(|word| word.is("remote")) && words.iter().any(sets) || words.iter().any(is_key)
 }
 
 /// Returns `true` if a word may name a file or folder of one of these names, or all that is in a
