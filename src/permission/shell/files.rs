@@ -156,6 +156,35 @@ fn read_values(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> V
     arguments.read.iter().filter(is_value).copied().collect()
 }
 
+/// Returns `true` for a list of files that searches omit. It may name hidden files as well, behind
+/// `!`, which they read then.
+pub(super) fn is_ignore_list(word: &Word) -> bool {
+    let name = word.basename();
+    let names = [".ignore", ".rgignore", ".fdignore", ".gitignore"];
+    name.is_some_and(|name| names.contains(&name.as_str()))
+}
+
+/// Notes whether the command at `index`, which has been examined, may write such a list, or may
+/// print one that names hidden files.
+pub(super) fn follow_lists(cx: &mut Context, index: usize) {
+    let Some(command) = cx.analysis.commands.get(index) else {
+        return;
+    };
+    let is_plain_text = |word: &Word| {
+        let text = word.literal();
+        let marks = ["!", "\\0", "\\4", "\\x", "\\u"];
+        text.is_some_and(|text| !marks.iter().any(|mark| text.contains(mark)))
+    };
+    let is = |names: &[&str]| names.iter().any(|name| command.is(name));
+    let is_copied = is(&["cat"]) && command.argv.len() == 1;
+    let is_plain = is(&["cd", "mkdir", "true", ":"])
+        || is(&["echo", "printf"]) && command.argv.iter().all(is_plain_text)
+        || is_copied && command.input.as_ref().is_some_and(is_plain_text);
+    let writes = !is_plain && command.is_writer() && command.argv.iter().any(is_ignore_list);
+    cx.prints_lists |= !is_plain;
+    cx.writes_list |= writes;
+}
+
 /// The place of what the words of a program name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {

@@ -12,7 +12,7 @@ use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::Context;
 use super::listing::{branch, texts};
 use super::word::{Part, Word};
-use super::{builtins, operands, peel, shells};
+use super::{builtins, files, operands, peel, shells};
 
 /// Directories that hold the system's own programs.
 const SYSTEM: &str = "\
@@ -65,6 +65,7 @@ fn examine(cx: &mut Context, at: &mut usize) {
 
         cx.is_guessing = command.guessed;
         one(cx, *at, &command);
+        files::follow_lists(cx, *at);
         cx.is_guessing = false;
         *at += 1;
         if cx.is_full {

@@ -253,7 +253,8 @@ fn trees(cx: &mut Context, row: &Row<'_>) {
     let shows = arguments.has_mark("diff");
     let writes = program.takes_any(&["cut", "move"]) && !shows && !arguments.has_mark("list");
     let cuts = writes || arguments.has_mark("cut") || is_all;
-    let (read_tree, changed_tree) = tree_uses(program, arguments);
+    let (mut read_tree, changed_tree) = tree_uses(program, arguments);
+    read_tree.skips_hidden &= !cx.shows_hidden();
     globs(cx, arguments);
     for (mark, tree) in [("here", changed_tree), ("whole", read_tree)] {
         if arguments.has_mark(mark) {
