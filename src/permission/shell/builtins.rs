@@ -20,6 +20,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
     }
 
     renames(cx, name, command);
+    callbacks(cx, name, command);
     match name {
         // The folders that `popd` returns to are those that were left.
         ":" | "popd" => {}
@@ -31,12 +32,8 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             args.iter()
                 .for_each(|word| runs(cx, name, "=", command, word));
         }
-        "bind" | "complete" | "compgen" => {
-            cx.note(Reason::Builtin(name.to_owned()));
-            run_texts(cx, name, command);
-        }
-        "hash" | "enable" | "shopt" | "compopt" | "fc" | "history" | "let" | "unalias"
-        | "caller" | "disown" | "suspend" | "logout" => {
+        "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "compopt" | "fc"
+        | "history" | "let" | "unalias" | "caller" | "disown" | "suspend" | "logout" => {
             cx.note(Reason::Builtin(name.to_owned()));
         }
         "getopts" => {
@@ -58,14 +55,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         "declare" | "typeset" | "local" | "export" | "readonly" => {
             declares(cx, name, args, exports(&command.argv));
         }
-        "read" | "mapfile" | "readarray" | "unset" | "wait" => {
-            let has_callback =
-                |word: &Word| word.starts_with_dash() && word.to_string().contains('C');
-            if matches!(name, "mapfile" | "readarray") && args.iter().any(has_callback) {
-                run_texts(cx, name, command);
-            }
-            names(cx, name, args);
-        }
+        "read" | "mapfile" | "readarray" | "unset" | "wait" => names(cx, name, args),
         "printf" => printf(cx, args),
         "test" | "[" => tests(cx, name, args),
         "cd" | "pushd" => {
@@ -111,8 +101,8 @@ fn printf(cx: &mut Context, args: &[Word]) {
     }
 }
 
-/// Notes what makes a name start another program than it says: a remembered path, a builtin of a
-/// file, an alias where the shell replaces them.
+/// Notes that a name may start another program: by a remembered path, a builtin of a file, or an
+/// alias where the shell replaces them.
 fn renames(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let args = &command.argv[1..];
     let has_letter = |letter: char| {
@@ -137,6 +127,19 @@ fn renames(cx: &mut Context, name: &str, command: &SimpleCommand) {
             cx.renames |= args.iter().any(is_table);
         }
         _ => {}
+    }
+}
+
+/// Examines the commands that a builtin is given to run later.
+fn callbacks(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let is_callback = |word: &Word| word.starts_with_dash() && word.to_string().contains('C');
+    let runs_words = match name {
+        "bind" | "complete" | "compgen" => true,
+        "mapfile" | "readarray" => command.argv[1..].iter().any(is_callback),
+        _ => false,
+    };
+    if runs_words {
+        run_texts(cx, name, command);
     }
 }
 
