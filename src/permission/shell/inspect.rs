@@ -35,7 +35,7 @@ pub(super) fn inspect(cx: &mut Context) {
 /// Notes that nothing is known of the programs if a name may start another one.
 fn renamed(cx: &mut Context) {
     const OWN: [&str; 5] = ["alias", "enable", "hash", "shopt", "unalias"];
-    if !cx.renames && !(cx.has_alias && cx.expands_aliases) {
+    if !(cx.renames || cx.has_alias && cx.expands_aliases) {
         return;
     }
     for command in &mut cx.analysis.commands {
