@@ -79,7 +79,7 @@ pub struct ModelRequest {
     pub extra: Map<String, Value>,
     taps: Vec<Tap>,
     visibility: ResponseVisibility,
-    /// True if the reader receives no events, whatever the visibility is.
+    /// True if the reader receives no events, independent of the visibility.
     is_muted: bool,
     /// True if the events of an attempt are emitted only after it has succeeded.
     is_held: bool,

@@ -54,7 +54,9 @@ impl<'a> Matcher<'a> {
 
                 let patterns = pattern.spellings();
                 let mut commands = commands.flat_map(|command| &command.analysis.commands);
-                let catches = |command| patterns.iter().any(|pattern| pattern.catches(command));
+                let catches = |command: &SimpleCommand| {
+                    !command.may_be_evaluated() && patterns.iter().any(|p| p.catches(command))
+                };
                 (pattern.is_any() || commands.any(catches)).into()
             }
             RuleKind::Path(pattern) => self.path_match(pattern),

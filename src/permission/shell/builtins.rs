@@ -145,6 +145,7 @@ fn callbacks(cx: &mut Context, name: &str, command: &SimpleCommand) {
 
 /// Examines the words of a builtin as commands that it may run: an option of it has such a value.
 fn run_texts(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let wrapper = command.evaluating();
     for word in &command.argv[1..] {
         let option = word.literal().filter(|text| text.starts_with('-'));
         let value = match &option {
@@ -153,7 +154,7 @@ fn run_texts(cx: &mut Context, name: &str, command: &SimpleCommand) {
             None => word.clone(),
         };
         if value.len() > 0 {
-            runs(cx, name, "-C", command, &value);
+            runs(cx, name, "-C", &wrapper, &value);
         }
     }
 }

@@ -2,14 +2,32 @@
 
 use std::collections::BTreeSet;
 
-use super::analysis::Reason;
+use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
 use super::parser::Parser;
 use super::shells::script_of;
 use super::word::{Part, Word};
 
+/// The wrapper of commands in texts that the shell may evaluate.
+const EVALUATION: &str = "an evaluation";
+
 /// The maximum number of substitutions of a text that are tried as its beginning.
 const MAX_ATTEMPTS: usize = 16;
+
+impl SimpleCommand {
+    /// Returns `true` if it runs only if the shell evaluates the text that it is in. Rules to deny
+    /// ask about it, as about every text that is not examined.
+    pub(crate) fn may_be_evaluated(&self) -> bool {
+        self.guessed && self.via.iter().any(|name| name == EVALUATION)
+    }
+
+    /// Returns the command as the wrapper of a text that the shell may evaluate.
+    pub(super) fn evaluating(&self) -> Self {
+        let mut command = self.clone();
+        command.via.push(EVALUATION.to_owned());
+        command
+    }
+}
 
 impl Context {
     /// Keeps the text of a word if a substitution in it would run when the shell evaluates it.
@@ -45,6 +63,7 @@ impl Context {
         let texts = self.kept_texts.difference(&self.examined_texts);
         let texts: Vec<String> = texts.cloned().collect();
         let outer = std::mem::replace(&mut self.is_guessing, true);
+        self.via.push(EVALUATION.to_owned());
         for text in &texts {
             // It may be evaluated twice, and `${x@P}` decodes it.
             let variants = [text.clone(), text.replace('\\', ""), decoded(text)];
@@ -52,6 +71,7 @@ impl Context {
                 self.examine_text(|cx| expand(cx, &variant));
             }
         }
+        self.via.pop();
         self.is_guessing = outer;
         let has_texts = !texts.is_empty();
         self.examined_texts.extend(texts);

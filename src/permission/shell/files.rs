@@ -110,8 +110,8 @@ fn prints_files(program: &Program, arguments: &Arguments<'_>) -> bool {
         && arguments.operands.len() > usize::from(!is_given)
 }
 
-/// Returns `true` if an operand is a file whose content the program reads. A number may be the value
-/// of an option.
+/// Returns `true` if an operand is a file whose content the program reads. A number may be the
+/// value of an option.
 fn reads_operand(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> bool {
     let operands = &arguments.operands;
     let is_file = |word: &Word| {

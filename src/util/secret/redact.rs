@@ -408,10 +408,10 @@ mod tests {
                 if cut - place.start >= min_len {
                     let mut redacted = start.to_owned();
                     redact_cut_with(&matcher, &mut redacted, Cut::End);
-                    let kept = redacted.strip_suffix(REDACTED);
-                    let kept = kept.filter(|kept| start.starts_with(kept));
+                    let prefix = redacted.strip_suffix(REDACTED);
+                    let prefix = prefix.filter(|prefix| start.starts_with(prefix));
                     assert!(
-                        kept.is_some_and(|kept| kept.len() <= place.start + 1),
+                        prefix.is_some_and(|prefix| prefix.len() <= place.start + 1),
                         "{start} became {redacted}"
                     );
                 }
@@ -419,10 +419,10 @@ mod tests {
                 if place.end - cut >= min_len {
                     let mut redacted = end.to_owned();
                     redact_cut_with(&matcher, &mut redacted, Cut::Start);
-                    let kept = redacted.strip_prefix(REDACTED);
-                    let kept = kept.filter(|kept| end.ends_with(kept));
+                    let suffix = redacted.strip_prefix(REDACTED);
+                    let suffix = suffix.filter(|suffix| end.ends_with(suffix));
                     assert!(
-                        kept.is_some_and(|kept| kept.len() <= text.len() - place.end + 1),
+                        suffix.is_some_and(|s| s.len() <= text.len() - place.end + 1),
                         "{end} became {redacted}"
                     );
                 }
