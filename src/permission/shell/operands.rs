@@ -83,6 +83,14 @@ fn unknown(cx: &mut Context, name: &str, command: &SimpleCommand) {
     if let Some((runner, start)) = command.runner {
         cx.analysis.commands[runner].package = Some(start + 1);
     }
+
+    // One of its words is the beginning of the names that it writes, another one their end.
+    for word in command.argv[1..].iter().filter(|_| name == "csplit") {
+        let starts = ["", "-f", "--prefix="].map(|option| word.without_prefix(option));
+        for start in starts.into_iter().flatten().filter(|start| start.len() > 0) {
+            cx.add_path(Use::Target, start.followed_by("*"));
+        }
+    }
 }
 
 /// Notes the options of a program that starts another one: those of the program itself, wherever
