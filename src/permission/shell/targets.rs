@@ -188,6 +188,27 @@ fn suffixed(cx: &mut Context, row: &Row<'_>) {
     }
 }
 
+/// Notes the names under which the program keeps what it replaces.
+fn backups(cx: &mut Context, row: &Row<'_>) {
+    const SUFFIX: &str = "SIMPLE_BACKUP_SUFFIX";
+    let has_mark = row.arguments.has_mark("backup");
+    let words = row.arguments.operands.iter();
+    for word in words.filter(|_| has_mark || row.name == "patch") {
+        if has_mark {
+            cx.add_path(Use::Target, joined(word, "~"));
+            cx.add_path(Use::Target, joined(word, ".~").followed_by("*"));
+        }
+        let values = cx.constants.get(SUFFIX).into_iter().flatten();
+        let suffixes: Vec<String> = values.map(Word::literal_prefix).collect();
+        for suffix in suffixes {
+            cx.add_path(Use::Target, joined(word, &suffix));
+        }
+        if cx.analysis.unknown.contains(SUFFIX) {
+            cx.add_path(Use::Target, word.followed_by("*"));
+        }
+    }
+}
+
 /// Notes the files and folders that are made here under the names of what is elsewhere.
 pub(super) fn named(cx: &mut Context, row: &Row<'_>) {
     let (program, arguments) = (row.program, &row.arguments);
@@ -219,14 +240,8 @@ pub(super) fn named(cx: &mut Context, row: &Row<'_>) {
         }
     }
 
-    if arguments.has_mark("backup") {
-        for word in words {
-            cx.add_path(Use::Target, joined(word, "~"));
-            cx.add_path(Use::Target, joined(word, ".~").followed_by("*"));
-        }
-    }
-
     suffixed(cx, row);
+    backups(cx, row);
 
     // The files that an option puts in a folder.
     let folders = arguments.values_of("outdir");
