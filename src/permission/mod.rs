@@ -102,6 +102,15 @@
 //! kind of resources. A word that is known in part counts as a rule's word such as `*prune*` if it
 //! may be `prune` itself, or has a part of `prune` next to its unknown part.
 //!
+//! # Texts in input
+//!
+//! A text that the command itself gives to a program may hold commands or names of files: a
+//! here-document, a here-string, and what `echo` and `printf` print before a pipe or in a
+//! substitution. The paths in it count like words of the program, except for programs that are
+//! known to only print, send or store it, such as `cat`, `tee` and `git commit`. Of a patch, the
+//! names in its headers count. Comments do not count, nor do sentences on lines of their own in a
+//! program for `python` or `node`.
+//!
 //! # Words that are not known
 //!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::shell::{Analysis, Files, Part, Word};
+use super::shell::{Analysis, Files, Part, SimpleCommand, Word, names_in, without_remarks};
 
 /// The maximum number of parts of a word that are examined; a word with more may name any file.
 const MAX_PIECES: usize = 256;
@@ -51,7 +51,7 @@ pub(super) fn path_words(
                 // A program may unpack it.
                 words.extend(is_unknown.then(|| whole.stem()));
                 if has_parts {
-                    words.extend(pieces(whole));
+                    words.extend(pieces(whole, command));
                 }
                 words.into_iter().map(move |word| (whole, word, is_kept))
             })
@@ -122,18 +122,18 @@ fn spellings(word: Word) -> impl Iterator<Item = Word> {
 }
 
 /// Returns the parts of a word between marks that stand in no path.
-fn pieces(word: &Word) -> Vec<Word> {
+fn pieces(word: &Word, command: &SimpleCommand) -> Vec<Word> {
     let texts = word.parts.iter().filter_map(Part::text);
-    let text = match word.literal() {
+    let mut text = match word.literal() {
         Some(text) => text,
         None => texts.collect::<Vec<_>>().join("="),
     };
+    if let Some(program) = command.program().filter(|_| command.is_code) {
+        text = without_remarks(&text, &program);
+    }
 
-    let is_mark = |c: char| "=@:,<>;!&+\"'{}()|\\".contains(c) || c.is_whitespace();
-    let pieces = text
-        .split(is_mark)
+    let pieces = names_in(&text)
         .filter(|piece| piece.len() < text.len())
-        .filter(|piece| !piece.is_empty())
         .map(Word::from_text)
         .flat_map(spellings)
         .collect::<Vec<_>>();

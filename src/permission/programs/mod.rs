@@ -23,6 +23,6 @@ pub(crate) use launchers::{
     is_console, is_launcher, is_program, runs_any, runs_elsewhere, runs_here,
 };
 pub(crate) use model::{
-    Dash, Model, Program, first_operand, is_versioned, model, runs_files, without_version,
-    works_inside, wraps,
+    Dash, Model, Program, first_operand, is_interpreter, is_versioned, model, runs_files,
+    without_version, works_inside, wraps,
 };

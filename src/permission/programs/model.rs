@@ -252,6 +252,11 @@ pub(crate) fn works_inside(name: &str) -> bool {
     takes_any(name, &["inside", "code", "make"])
 }
 
+/// Returns `true` if the program runs a file, in a language where names of files stand in quotes.
+pub(crate) fn is_interpreter(name: &str) -> bool {
+    takes_any(name, &["code"])
+}
+
 /// Returns `true` if the program runs a file that its words name.
 pub(crate) fn runs_files(name: &str) -> bool {
     takes_any(name, &["code", "script"])

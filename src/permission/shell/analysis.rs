@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::permission::programs::{
     KnownFiles, is_uncertain, is_versioned, known_files, without_version,
@@ -237,10 +239,14 @@ pub(crate) struct SimpleCommand {
     pub(crate) script: Option<usize>,
     /// The pipe that its input comes from, with the command before it, if that is a simple one.
     pub(crate) piped: Option<Option<usize>>,
+    /// The indices of the commands before that pipe, if a group stands before or behind it.
+    pub(crate) sources: Range<usize>,
     /// It only may run: deny and ask rules look at it, allow rules need not cover it.
     pub(crate) guessed: bool,
     /// Text of here-documents and here-strings.
     pub(crate) input: Option<Word>,
+    /// The text that a group of commands around it is given, of which it may read a part.
+    pub(crate) shared_input: Option<Arc<Word>>,
     /// The file that its input is redirected from.
     pub(crate) input_file: Option<Word>,
     /// The indices of its redirections.

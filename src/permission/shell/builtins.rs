@@ -4,7 +4,7 @@ use super::analysis::{Reason, SimpleCommand, Use};
 use super::compound::is_name;
 use super::context::Context;
 use super::options::runs;
-use super::shells::{run_word, run_words};
+use super::shells::{is_special, run_word, run_words, script_file};
 use super::simple::exports;
 use super::word::{OUTER, Part, Word};
 use crate::backend::Shell;
@@ -64,7 +64,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             }
         }
         "source" | "." => {
-            cx.note(Reason::Builtin(name.to_owned()));
+            source(cx, name, command);
             return false;
         }
         _ => return false,
@@ -156,6 +156,15 @@ fn run_texts(cx: &mut Context, name: &str, command: &SimpleCommand) {
         if value.len() > 0 {
             runs(cx, name, "-C", &wrapper, &value);
         }
+    }
+}
+
+/// Examines the script of `source`, if it is not in a file.
+fn source(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    cx.note(Reason::Builtin(name.to_owned()));
+    let is_file = |word: &Word| word.literal().is_some_and(|file| !is_special(&file));
+    if let Some(file) = command.argv.get(1).filter(|word| !is_file(word)) {
+        script_file(cx, name, command, file);
     }
 }
 

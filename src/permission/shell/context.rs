@@ -6,6 +6,7 @@ use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
 use super::environment::{is_harmless, is_local, is_outer, is_run, is_set_by_shell, is_written};
 use super::evaluated::{evaluates, is_evaluated};
 use super::files::is_ignore_list;
+use super::inputs::{has_output, text_of};
 use super::loops::Loops;
 use super::word::{LISTED, OUTER, Part, Word};
 use crate::backend::Shell;
@@ -80,6 +81,8 @@ pub(super) struct Context {
     pub(super) numbers: BTreeSet<String>,
     /// Programs whose output is known in part.
     pub(super) printers: BTreeSet<String>,
+    /// The indices of commands that print a text of the script.
+    pub(super) printers_of_text: Vec<usize>,
     /// True if the script sets the variables that `~` is replaced by.
     pub(super) has_own_home: bool,
     /// True if the script sets `HOME`, `PWD`, `OLDPWD` or `DIRSTACK`, other than for one program.
@@ -216,6 +219,10 @@ impl Context {
         for at in command.redirections.iter().filter(|_| !command.guessed) {
             self.analysis.redirections[*at].0 = Some(self.analysis.commands.len());
         }
+        let mut printers = ["echo", "printf", "cat"].iter();
+        if !command.guessed && printers.any(|name| command.is(name)) {
+            self.printers_of_text.push(self.analysis.commands.len());
+        }
         self.analysis.commands.push(command);
         Ok(self.analysis.commands.len() - 1)
     }
@@ -324,7 +331,20 @@ impl Context {
             }
             None => {
                 self.analysis.unknown.insert(name.to_owned());
+                self.record_output(name, value);
             }
+        }
+    }
+
+    /// Notes that the variable may hold a line that a substitution prints, which is not certain.
+    fn record_output(&mut self, name: &str, value: Option<&Word>) {
+        let Some(value) = value.filter(|value| has_output(value)) else {
+            return;
+        };
+        let text = text_of(self, value, 0);
+        let values = self.constants.entry(name.to_owned()).or_default();
+        if values.len() < MAX_GUESSES && !text.contains(['\n', '$']) {
+            values.push(Word::from_text(text));
         }
     }
 

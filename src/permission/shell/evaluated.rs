@@ -151,22 +151,38 @@ fn has_substitution(text: &str) -> bool {
     text.contains("$(") || text.contains('`')
 }
 
-/// Returns the text with its octal escapes decoded.
-fn decoded(text: &str) -> String {
+/// Returns the text with its escapes decoded.
+pub(super) fn decoded(text: &str) -> String {
     let mut pieces = text.split('\\');
     let mut all = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let digits = piece.get(..3).unwrap_or_default();
-        match u8::from_str_radix(digits, 8) {
-            Ok(byte) if digits.bytes().all(|b| b.is_ascii_digit()) && byte.is_ascii() => {
-                all.push(char::from(byte));
-                all.push_str(&piece[3..]);
-            }
-            _ => {
-                all.push('\\');
-                all.push_str(piece);
-            }
+        if let Some((c, rest)) = escape(piece) {
+            all.push(c);
+            all.push_str(rest);
+        } else {
+            all.push('\\');
+            all.push_str(piece);
         }
     }
     all
+}
+
+/// Returns the character that the text behind a backslash stands for, and the rest of the text.
+fn escape(piece: &str) -> Option<(char, &str)> {
+    let code = |start: usize, radix: u32, most: usize| {
+        let digits = piece[start..].chars().take(most);
+        let count = digits.take_while(|c| c.is_digit(radix)).count();
+        let (digits, rest) = piece[start..].split_at(count);
+        let byte = u8::from_str_radix(digits, radix).ok()?;
+        byte.is_ascii().then(|| (char::from(byte), rest))
+    };
+    match piece.bytes().next()? {
+        b'n' | b'r' => Some(('\n', &piece[1..])),
+        b't' | b'f' | b'v' => Some(('\t', &piece[1..])),
+        b'x' => code(1, 16, 2),
+        // `echo` has a zero before the digits.
+        b'0' => code(0, 8, 4).or_else(|| code(0, 8, 3)),
+        b'1'..=b'7' => code(0, 8, 3),
+        _ => None,
+    }
 }

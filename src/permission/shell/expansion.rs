@@ -3,9 +3,10 @@
 use super::analysis::Reason;
 use super::compound::is_name;
 use super::context::Parse;
+use super::inputs::output_of;
 use super::listing::output;
 use super::parser::Parser;
-use super::word::{Part, Word};
+use super::word::{LISTED, Part, Word};
 
 impl Parser<'_> {
     /// `$` at the cursor; `quoted` in double quotes and here-documents.
@@ -147,9 +148,10 @@ impl Parser<'_> {
 
         let text = String::from_utf8_lossy(&text).into_owned();
         self.cx.enter()?;
+        let first = self.cx.analysis.commands.len();
         Parser::new(&text, self.cx).script()?;
         self.cx.leave();
-        word.push_value(None, in_quotes);
+        word.push_value(output_of(self.cx, first), in_quotes);
         Ok(())
     }
 
@@ -432,7 +434,7 @@ impl Parser<'_> {
         let mut number = Word::default();
         number.push_value(Some("#".to_owned()), true);
         for part in &word.parts {
-            match part.variable() {
+            match part.variable().filter(|name| !name.starts_with(LISTED)) {
                 Some(name) if is_name(name) => self.cx.assign(name, Some(&number), false),
                 None if matches!(part, Part::Value { .. }) => {
                     self.cx.note(Reason::Expansion("arithmetic"));

@@ -1,5 +1,8 @@
 //! Redirections and here-documents.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::analysis::{Reason, SimpleCommand, Use};
 use super::context::Parse;
 use super::lexer::Group;
@@ -14,6 +17,8 @@ pub(super) struct Pending {
     strip_tabs: bool,
     /// The command it is the input of.
     pub(super) command: Option<usize>,
+    /// The commands of the group that it is the input of.
+    group: Range<usize>,
 }
 
 impl Parser<'_> {
@@ -28,14 +33,26 @@ impl Parser<'_> {
             }
         }
 
-        if self.heredocs.len() > first_document {
+        let end = self.cx.analysis.commands.len();
+        for document in self.heredocs.iter_mut().skip(first_document) {
+            document.group = first..end;
             group.input = Some(Word::unknown());
+        }
+
+        if end > first + 1
+            && let Some(text) = group.input.take()
+        {
+            // A command before it may read the beginning of the text.
+            self.cx.keep_text(&text);
+            group.input = Some(Word::unknown());
+            group.shared_input = Some(Arc::new(text));
         }
 
         for command in &mut self.cx.analysis.commands[first..] {
             if command.input.is_none() {
                 command.input.clone_from(&group.input);
                 command.input_file.clone_from(&group.input_file);
+                command.shared_input.clone_from(&group.shared_input);
             }
         }
         Ok(())
@@ -252,6 +269,7 @@ impl Parser<'_> {
             quoted,
             strip_tabs,
             command: None,
+            group: 0..0,
         });
 
         Ok(true)
@@ -269,8 +287,18 @@ impl Parser<'_> {
 
             match pending.command {
                 Some(at) => self.cx.analysis.commands[at].input = Some(word),
-                // `read` in a loop may take it.
-                None => self.cx.keep_text(&word),
+                None => {
+                    // `read` in a loop may take it.
+                    self.cx.keep_text(&word);
+                    let text = Arc::new(word);
+                    let unknown = Some(Word::unknown());
+                    let commands = self.cx.analysis.commands.iter_mut().take(pending.group.end);
+                    for command in commands.skip(pending.group.start) {
+                        if command.input == unknown {
+                            command.shared_input = Some(text.clone());
+                        }
+                    }
+                }
             }
         }
 

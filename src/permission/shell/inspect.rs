@@ -12,7 +12,7 @@ use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::Context;
 use super::listing::{branch, texts};
 use super::word::{Part, Word};
-use super::{builtins, files, operands, peel, shells};
+use super::{builtins, files, inputs, operands, peel, shells};
 
 /// Directories that hold the system's own programs.
 const SYSTEM: &str = "\
@@ -122,7 +122,7 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
     }
 
     let Some(name) = first.basename() else {
-        return;
+        return inputs::examine(cx, index, "", command);
     };
 
     if let Some(path) = first.literal()
@@ -145,8 +145,11 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
     let words = command.argv.iter();
     let guesses: Vec<Vec<Word>> = words.map(|word| cx.guesses(word)).collect();
     let count = guesses.iter().map(Vec::len).max().unwrap_or(0);
-    if command.argv.last().is_some_and(Word::is_dynamic) && guesses.last().is_none_or(Vec::is_empty)
-    {
+    let is_unknown = |word: &Word| {
+        let is_guessed = guesses.last().is_some_and(|words| !words.is_empty());
+        word.is_dynamic() && (!is_guessed || cx.analysis.makes(word))
+    };
+    if command.argv.last().is_some_and(is_unknown) {
         cx.analysis.unknown.insert("_".to_owned());
     }
     for at in 0..count {
@@ -205,7 +208,8 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         .map(ToString::to_string)
         .collect();
     if is_launcher(name, &words) {
-        return peel::every_tail(cx, name, command);
+        peel::every_tail(cx, name, command);
+        return inputs::examine(cx, index, name, command);
     }
 
     if runs_any(name, &words) {
@@ -240,6 +244,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     operands::modeled(cx, index, name, command);
+    inputs::examine(cx, index, name, command);
 }
 
 /// Returns `true` if the host that is the word at this index may be this machine. A name that does
@@ -354,6 +359,9 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     }
 
     cx.note(Reason::DynamicCommand(first.to_string()));
+    if first.may_split() && inputs::has_output(first) {
+        inputs::run_outputs(cx, command, "$", &command.argv);
+    }
     if first.may_split() && command.argv.len() > 1 {
         // It may expand to nothing.
         peel::started(cx, "$", command, command.argv[1..].to_vec(), None);

@@ -3,6 +3,7 @@
 use super::analysis::Use;
 use super::brace;
 use super::context::Parse;
+use super::inputs::output_of;
 use super::parser::Parser;
 use super::word::{Part, Word, first_end};
 
@@ -102,9 +103,10 @@ impl Parser<'_> {
     fn process(&mut self, word: &mut Word) -> Parse<()> {
         self.cx.bash_only("`<(..)`");
         self.bump_by(2)?;
+        let first = self.cx.analysis.commands.len();
         self.substitution_body()?;
         word.push_text("/dev/fd/", true);
-        word.push_value(None, true);
+        word.push_value(output_of(self.cx, first), true);
         Ok(())
     }
 

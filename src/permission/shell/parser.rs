@@ -4,6 +4,8 @@
 //! (`\` newline) vanish in [`Parser::peek`], so that `cu\⏎rl` is one word everywhere but in single
 //! quotes.
 
+use std::ops::Range;
+
 use crate::permission::programs::is_program;
 
 use super::analysis::Reason;
@@ -231,22 +233,26 @@ impl<'a> Parser<'a> {
         }
 
         let mut before: Stage = None;
+        let mut sources = 0..0;
         let mut first = true;
         loop {
             if !first {
                 self.cx.piped += 1;
             }
 
+            let start = self.cx.analysis.commands.len();
             let stage = self.command()?;
             if !first {
                 self.cx.piped -= 1;
                 if let Some(at) = stage {
                     self.cx.analysis.commands[at].piped = Some(before);
                 }
+                self.feed(start, &sources);
             }
 
             first = false;
             before = stage;
+            sources = start..self.cx.analysis.commands.len();
             self.blanks()?;
             if self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|') {
                 self.bump()?;
@@ -262,6 +268,16 @@ impl<'a> Parser<'a> {
                 self.newlines()?;
             } else {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Notes the commands before the pipe to those from an index on, if a group stands on a side of
+    /// it.
+    fn feed(&mut self, start: usize, sources: &Range<usize>) {
+        for command in &mut self.cx.analysis.commands[start..] {
+            if command.piped == Some(None) && command.sources.is_empty() {
+                command.sources = sources.clone();
             }
         }
     }

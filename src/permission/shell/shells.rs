@@ -1,8 +1,11 @@
 //! Shells that are given a script: as a word, as input, as a file.
 
+use std::slice;
+
 use super::analysis::{Reason, SimpleCommand};
 use super::builtins::is_harmless_setting;
 use super::context::Context;
+use super::inputs;
 use super::parser::Parser;
 use super::word::{OUTER, Part, Word};
 use crate::backend::Shell;
@@ -47,6 +50,7 @@ pub(super) fn run_word(cx: &mut Context, command: &SimpleCommand, via: &str, wor
         cx.note(Reason::InlineCode(via.to_owned()));
     }
     run_text(cx, command, via, &text);
+    inputs::run_outputs(cx, command, via, slice::from_ref(word));
 }
 
 /// Parses `text` as a script that `command` runs.
@@ -81,6 +85,9 @@ pub(super) fn shell(cx: &mut Context, name: &str, index: usize, command: &Simple
     let outer = std::mem::replace(&mut cx.shell, inner);
     let is_outer_zsh = std::mem::replace(&mut cx.is_zsh, name == "zsh");
     call(cx, name, index, command);
+    if command.shared_input.is_some() {
+        inputs::examine(cx, index, name, command);
+    }
     cx.shell = outer;
     cx.is_zsh = is_outer_zsh;
 }
@@ -105,7 +112,8 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
             cx.analysis.sets_any = true;
         }
 
-        return run_word(cx, command, &format!("{name} -c"), word);
+        run_word(cx, command, &format!("{name} -c"), word);
+        return inputs::examine(cx, index, name, command);
     }
 
     if options.reads_input {
@@ -116,10 +124,19 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
         Some(file) if !is_special(&file) => {
             cx.note(Reason::Script(file));
             cx.analysis.has_project = true;
-            let (index, start) = command.named_by(index);
-            cx.analysis.commands[index].script = Some(start + options.end);
+            let (named, start) = command.named_by(index);
+            cx.analysis.commands[named].script = Some(start + options.end);
+            inputs::examine(cx, index, name, command);
         }
-        _ => input(cx, name, command, false),
+        _ => script_file(cx, name, command, word),
+    }
+}
+
+/// Examines the script of a file that may be the input, or what a substitution prints.
+pub(super) fn script_file(cx: &mut Context, name: &str, command: &SimpleCommand, file: &Word) {
+    input(cx, name, command, false);
+    if let Some(output) = file.without_prefix("/dev/fd/") {
+        inputs::run_outputs(cx, command, name, &[output]);
     }
 }
 
@@ -187,42 +204,17 @@ impl Options {
     }
 }
 
-/// A shell, or another interpreter, that reads program text from its input.
+/// A shell, or another interpreter, that reads program text from its input. What others than shells
+/// read is not parsed.
 pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_shell: bool) {
     if let (Some(word), true) = (&command.input, is_shell) {
         return run_word(cx, command, &format!("{name} <<"), word);
     }
 
     cx.note(Reason::ShellInput(name.to_owned()));
-    if is_shell || SHELLS.contains(&name) {
-        piped_input(cx, name, command);
-    } else {
-        // It may be a text in another language.
-        cx.examine_text(|cx| piped_input(cx, name, command));
-    }
-}
-
-/// Examines the text that the command before a pipe prints.
-fn piped_input(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    if let Some(Some(before)) = command.piped {
-        let source = cx.analysis.commands[before].clone();
-        match source.program().as_deref() {
-            Some("echo" | "printf") => {
-                let words = source.argv[1..]
-                    .iter()
-                    .filter(|word| !word.starts_with_dash())
-                    .cloned()
-                    .collect::<Vec<_>>();
-                run_words(cx, command, name, &words);
-                for word in &words {
-                    run_word(cx, command, name, word);
-                }
-            }
-            _ => {
-                if let Some(word) = &source.input {
-                    run_word(cx, command, name, word);
-                }
-            }
+    if is_shell || SHELLS.contains(&name) || matches!(name, "source" | ".") {
+        for text in inputs::texts_of_input(cx, command) {
+            run_text(cx, command, name, &text);
         }
     }
 }

@@ -1,0 +1,286 @@
+//! Texts that a command line carries to a program beside its words: here-documents, here-strings,
+//! and what `echo` and `printf` print before a pipe or in a substitution.
+//!
+//! A program that is not known to only print, send or store its input may read commands or names of
+//! files from it. So the names in such a text count like words of the program, which no list of
+//! programs that read commands has to have.
+
+use std::collections::HashSet;
+
+use crate::permission::programs::{Dash, is_interpreter, model, wraps};
+
+use super::analysis::{Reason, SimpleCommand};
+use super::context::{Context, MAX_LENGTH, MAX_WORK};
+use super::evaluated::decoded;
+use super::shells::{run_text, script_of};
+use super::word::{Part, Word};
+
+/// The maximum number of pipes that a text is followed through.
+const MAX_PIPES: usize = 8;
+/// The maximum nesting depth of substitutions in a text.
+const MAX_DEPTH: usize = 4;
+/// The maximum number of names in the texts of one command.
+const MAX_NAMES: usize = 1024;
+
+/// Returns the value that is the output of the commands from the index `first` on: of the last one,
+/// by which it has its name.
+pub(super) fn output_of(cx: &mut Context, first: usize) -> Option<String> {
+    let last = cx.analysis.commands.len().checked_sub(1)?;
+    let name = (last >= first).then(|| format!("/{last}"))?;
+    cx.analysis.unknown.insert(name.clone());
+    Some(name)
+}
+
+/// Returns the index of the command of which the part is the output.
+fn source_of(part: &Part) -> Option<usize> {
+    part.variable()?.strip_prefix('/')?.parse().ok()
+}
+
+/// Returns `true` if a part of the word is the output of a command.
+pub(super) fn has_output(word: &Word) -> bool {
+    word.parts.iter().any(|part| source_of(part).is_some())
+}
+
+/// Returns the text of a word, with what its substitutions print and its variables hold, as far as
+/// the command line has it, and as long as it is no longer than a command.
+pub(super) fn text_of(cx: &Context, word: &Word, depth: usize) -> String {
+    let mut known_word = Word::default();
+    let mut len = 0;
+    for part in &word.parts {
+        let known = match source_of(part) {
+            _ if len > MAX_LENGTH => None,
+            Some(index) if depth < MAX_DEPTH => printed(cx, index, depth + 1),
+            _ => part.variable().and_then(|name| {
+                let values = cx.constants.get(name)?.iter().filter_map(Word::literal);
+                Some(values.collect::<Vec<_>>().join("\n"))
+            }),
+        };
+        match known {
+            Some(text) => {
+                len += text.len();
+                known_word.push_text(&text, true);
+            }
+            None => known_word.parts.push(part.clone()),
+        }
+    }
+    script_of(&known_word).0
+}
+
+/// Returns the text that the command at an index prints: `echo` and `printf` their words, others
+/// what is their input.
+fn printed(cx: &Context, mut index: usize, depth: usize) -> Option<String> {
+    let is_printer = |word: &Word| {
+        let name = word.basename().unwrap_or_default();
+        matches!(&*name, "echo" | "printf")
+    };
+    for _ in 0..MAX_PIPES {
+        let source = cx.analysis.commands.get(index)?;
+        let name = source.program()?;
+        let count = if wraps(&name) { source.argv.len() } else { 1 };
+        if let Some(at) = source.argv.iter().take(count).position(is_printer) {
+            return Some(echoed(cx, &source.argv[at..], depth));
+        }
+        if let Some(input) = source.shared_input.as_deref().or(source.input.as_ref()) {
+            return Some(text_of(cx, input, depth));
+        }
+        let program = model(&name, &source.argv).program;
+        let passes_on = name == "tee" || program.is_some_and(|row| row.reads);
+        index = source.piped.filter(|_| passes_on).flatten()?;
+    }
+    None
+}
+
+/// Returns what `echo` or `printf` prints. Where it may decode escapes, both texts follow each
+/// other.
+fn echoed(cx: &Context, argv: &[Word], depth: usize) -> String {
+    let words = argv[1..].iter().skip_while(|word| word.starts_with_dash());
+    let mut texts = words.map(|word| text_of(cx, word, depth));
+    let text = if argv[0].basename().is_some_and(|name| name == "echo") {
+        texts.collect::<Vec<_>>().join(" ")
+    } else {
+        let format = texts.next().unwrap_or_default();
+        let mut pieces = format.split("%s");
+        let mut text = pieces.next().unwrap_or_default().to_owned();
+        for value in texts {
+            text.push_str(&value);
+            text.push_str(pieces.next().unwrap_or("\n"));
+        }
+        text.extend(pieces);
+        text
+    };
+
+    let decoded_text = decoded(&text);
+    let text = text.trim_end();
+    match decoded_text.trim_end() {
+        same if same == text => text.to_owned(),
+        decoded_text => format!("{text}\n{decoded_text}"),
+    }
+}
+
+/// Returns the texts that are the input of a command, or a part of it.
+pub(super) fn texts_of_input(cx: &Context, command: &SimpleCommand) -> Vec<String> {
+    let words = command.input.iter().chain(command.shared_input.as_deref());
+    let mut texts: Vec<String> = words.map(|word| text_of(cx, word, 0)).collect();
+    let sources = cx.printers_of_text.iter().copied();
+    let sources = sources.filter(|source| command.sources.contains(source));
+    let sources = sources.chain(command.piped.flatten());
+    texts.extend(sources.filter_map(|source| printed(cx, source, 0)));
+    texts
+}
+
+/// Examines the words of a command, of which some are what a substitution prints, as a command. The
+/// program that prints it may be another one, so a rule to deny cannot be certain of it.
+pub(super) fn run_outputs(cx: &mut Context, command: &SimpleCommand, via: &str, words: &[Word]) {
+    if !words.iter().any(has_output) {
+        return;
+    }
+    let texts: Vec<String> = words.iter().map(|word| text_of(cx, word, 0)).collect();
+    let outer = std::mem::replace(&mut cx.is_guessing, true);
+    cx.examine_text(|cx| run_text(cx, &command.evaluating(), via, &texts.join(" ")));
+    cx.is_guessing = outer;
+}
+
+/// Adds the names in the texts that the command at an index is given to the files that its words
+/// name, unless the program only prints, sends or stores them.
+pub(super) fn examine(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
+    if cx.work >= MAX_WORK {
+        return;
+    }
+    let is_given = command.input.is_some() || command.piped.is_some();
+    let parts = command.argv.iter().flat_map(|word| &word.parts);
+    let sources: Vec<usize> = parts.filter_map(source_of).collect();
+    if !is_given && sources.is_empty() || keeps_texts(name, command) {
+        return;
+    }
+
+    let mut texts = texts_of_input(cx, command);
+    let outputs = sources.into_iter();
+    texts.extend(outputs.filter_map(|source| printed(cx, source, 0)));
+    cx.work += texts.iter().map(|text| text.len() + 1).sum::<usize>();
+    if cx.work > MAX_WORK {
+        cx.work = MAX_WORK;
+        return cx.leave_out(Reason::Limit("length"));
+    }
+
+    let is_patch = match name {
+        "git" => matches!(&*verb(command), "apply" | "am"),
+        _ => name == "patch",
+    };
+    let mut known_names = HashSet::new();
+    for text in &texts {
+        let text = if is_patch {
+            names_of_patch(text)
+        } else if command.shared_input.is_some() {
+            // What stands in a comment may be a command without the mark, which another one reads.
+            text.clone()
+        } else {
+            without_remarks(text, name)
+        };
+        let names = names_in(&text).filter(|name| name.contains(['.', '/']));
+        for name in names {
+            if known_names.len() < MAX_NAMES && known_names.insert(name.to_owned()) {
+                let values = &mut cx.analysis.commands[index].values;
+                values.push(Word::from_text(name).with_home());
+            }
+        }
+    }
+}
+
+/// Returns the subcommand of a command of git.
+fn verb(command: &SimpleCommand) -> String {
+    let start = model("git", &command.argv).start;
+    let verb = command.argv.get(start - 1).and_then(Word::literal);
+    verb.unwrap_or_default()
+}
+
+/// Returns `true` if the program only prints, sends or stores the texts that it is given.
+fn keeps_texts(name: &str, command: &SimpleCommand) -> bool {
+    const STORES: [&str; 6] = ["split", "pbcopy", "sponge", "wl-copy", "xclip", "xsel"];
+    const STORES_OF_GIT: &str = "\
+        commit tag notes merge hash-object stripspace interpret-trailers commit-tree log show diff";
+    let has_option = |letter: char, long: &str| {
+        let mut prefixes = command.argv.iter().map(Word::literal_prefix);
+        prefixes.any(|word| match word.strip_prefix("--") {
+            Some(name) => !name.is_empty() && name.starts_with(long),
+            None => word.starts_with('-') && word.contains(letter),
+        })
+    };
+    match name {
+        "patch" => return false,
+        "curl" if has_option('K', "conf") => return false,
+        "git" if has_option('\0', "pathspec-") => return false,
+        "git" => {
+            let verb = verb(command);
+            if STORES_OF_GIT
+                .split_ascii_whitespace()
+                .any(|known| known == verb)
+            {
+                return true;
+            }
+        }
+        _ => {}
+    }
+    let Some(row) = model(name, &command.argv).program else {
+        return STORES.contains(&name);
+    };
+    // A program that runs and loads nothing because of an option reads no commands.
+    let only_keeps = row.reads || row.dash != Dash::Runs || row.takes("remote");
+    let has_script = row.takes_any(&["sed", "awk"]) && has_option('f', "file");
+    only_keeps && !has_script || STORES.contains(&name)
+}
+
+/// Returns the parts of a text between marks that stand in no path.
+pub(crate) fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    let is_mark = |c: char| "=@:,<>;!&+\"'{}()|\\".contains(c) || c.is_whitespace();
+    text.split(is_mark).filter(|name| !name.is_empty())
+}
+
+/// Returns a text without lines that are a comment or, in a text for this program, a sentence in
+/// a text of several lines.
+pub(crate) fn without_remarks(text: &str, program: &str) -> String {
+    let has_sentences = is_interpreter(program);
+    let is_sentence = |line: &str| {
+        let starts = ["//", "- ", "* "];
+        let begins = line.starts_with(char::is_uppercase);
+        let begins = begins || starts.iter().any(|start| line.starts_with(start));
+        has_sentences && begins && line.split_whitespace().count() > 2
+    };
+    let lines = text.split('\n').map(|line| {
+        let start = line.trim_start();
+        let is_remark = start.starts_with('#') || is_sentence(start);
+        if is_remark && is_prose(line) {
+            ""
+        } else {
+            line
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns `true` if a line has no marks that end a comment or a text in quotes. An apostrophe
+/// stands between letters.
+fn is_prose(line: &str) -> bool {
+    let is_plain =
+        |c: char| c.is_alphanumeric() || c.is_whitespace() || ".,:-_/'?!()#*".contains(c);
+    let pieces: Vec<&str> = line.split('\'').collect();
+    let is_apostrophe = |pair: &[&str]| {
+        pair[0].ends_with(char::is_alphabetic) && pair[1].starts_with(char::is_alphabetic)
+    };
+    line.chars().all(is_plain) && pieces.windows(2).all(is_apostrophe)
+}
+
+/// Returns the names of files in the headers of a patch, each also without its first folder.
+fn names_of_patch(text: &str) -> String {
+    const HEADERS: [&str; 7] = [
+        "+++ ", "--- ", "*** ", "Index: ", "diff ", "rename ", "copy ",
+    ];
+    let lines = text.lines().map(str::trim_start);
+    let headers = lines.filter(|line| HEADERS.iter().any(|start| line.starts_with(start)));
+    let mut names = String::new();
+    for word in headers.flat_map(str::split_whitespace) {
+        let word = decoded(word);
+        let inner = word.split_once('/').map_or("", |(_, inner)| inner);
+        names.extend([&*word, "\n", inner, "\n"]);
+    }
+    names
+}
