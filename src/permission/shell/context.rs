@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
-use super::environment::{is_harmless, is_local, is_outer, is_run, is_set_by_shell, is_written};
+use super::environment::{
+    is_harmless, is_local, is_outer, is_run, is_set_by_shell, names_files, written_files,
+};
 use super::evaluated::{evaluates, is_evaluated};
 use super::files::is_ignore_list;
 use super::inputs::{has_output, text_of};
@@ -289,8 +291,12 @@ impl Context {
             self.note(Reason::Variable(name.to_owned()));
         }
 
-        if let Some(file) = value.filter(|value| is_written(name, value)) {
-            self.add_path(Use::Write, file.clone());
+        if let Some(value) = value.filter(|_| names_files(name)) {
+            let mut values = self.guesses(value);
+            values.push(value.clone());
+            for file in values.iter().flat_map(|value| written_files(name, value)) {
+                self.add_path(Use::Write, file);
+            }
         }
         let text = value.and_then(Word::literal);
         if let Some(text) = text.as_ref().filter(|_| is_run(name) && !is_harmless) {

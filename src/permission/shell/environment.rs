@@ -1,5 +1,6 @@
 //! Variables, by their use in programs.
 
+use super::inputs::names_in;
 use super::word::{LISTED, OUTER, Part, Word};
 
 /// Variables that change nothing but language, color, logging and the target of a build.
@@ -18,7 +19,10 @@ const RUN: &str = "\
 /// Variables that name a file or a folder that programs write.
 const WRITTEN: &str = "\
     GIT_INDEX_FILE SSLKEYLOGFILE LLVM_PROFILE_FILE COVERAGE_FILE PIP_LOG CARGO_TARGET_DIR \
-    PYTHONPYCACHEPREFIX NODE_V8_COVERAGE HISTFILE";
+    PYTHONPYCACHEPREFIX NODE_V8_COVERAGE HISTFILE GIT_WORK_TREE";
+
+/// Variables that hold options of a program, among them the folder that it unpacks to.
+const OPTIONS: [&str; 3] = ["TAR_OPTIONS", "UNZIP", "UNZIPOPT"];
 
 /// Returns `true` if setting the variable changes nothing of what programs run, read and write.
 pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
@@ -46,19 +50,31 @@ pub(super) fn is_run(name: &str) -> bool {
     RUN.split(' ').any(|part| name.contains(part)) || matches!(name, "ENV" | "PS1" | "PS2" | "PS4")
 }
 
-/// Returns `true` if programs write the file or the folder that the value names, and it is known.
-pub(super) fn is_written(name: &str, value: &Word) -> bool {
+/// Returns `true` if the value of the variable may name a file or a folder that programs write.
+pub(super) fn names_files(name: &str) -> bool {
+    let mut names = WRITTEN.split_whitespace().chain(OPTIONS);
+    name.starts_with("GIT_TRACE") || names.any(|known| known == name)
+}
+
+/// Returns the files and folders that the value of such a variable names, if it is known.
+pub(super) fn written_files(name: &str, value: &Word) -> Vec<Word> {
     let is_known = |part: &Part| match part {
         Part::Value { .. } => matches!(part.variable(), Some("PWD" | "HOME")),
         _ => true,
     };
+    let text = value.literal();
+    if OPTIONS.contains(&name) {
+        let options = text.unwrap_or_default();
+        // `-d folder`, `-dfolder`, `--directory=folder`
+        let files = names_in(&options).flat_map(|file| [Some(file), file.get(2..)]);
+        let files = files.flatten().filter(|file| !file.is_empty());
+        return files.map(Word::from_text).collect();
+    }
     // Git takes other values than absolute paths as numbers and answers.
-    let is_trace = || {
-        let text = value.literal();
-        name.starts_with("GIT_TRACE") && text.is_none_or(|text| text.starts_with('/'))
-    };
-    let is_listed = || WRITTEN.split_whitespace().any(|known| known == name);
-    !value.is("") && value.parts.iter().all(is_known) && (is_trace() || is_listed())
+    let is_answer =
+        name.starts_with("GIT_TRACE") && text.is_some_and(|text| !text.starts_with('/'));
+    let is_file = !value.is("") && !is_answer && value.parts.iter().all(is_known);
+    is_file.then(|| value.clone()).into_iter().collect()
 }
 
 /// Returns `true` if the name is in lower case, which only the script itself uses.
