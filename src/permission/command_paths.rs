@@ -46,6 +46,8 @@ pub(super) struct PathWord {
     pub(super) word: Word,
     /// The other paths it leads to.
     link_targets: Vec<Word>,
+    /// False if it is in a text of which is not known whether it is a path, or whether it runs.
+    pub(super) is_certain: bool,
     /// True if the command itself makes a part of the word that is not known.
     pub(super) is_made: bool,
     /// `Yes` if it is written through a link that another command puts there, `Maybe` if it may
@@ -79,9 +81,10 @@ impl CommandPaths {
         let folders = Folders::of(analysis, context);
         let mut links = Links::new(Cow::Borrowed(&folders), context, disk);
         let leads = leads(analysis, context, disk, &mut links);
-        let mut make_path_word = |word: &Word| PathWord {
+        let mut make_path_word = |word: &Word, is_certain| PathWord {
             word: word.clone(),
             link_targets: links.of_word(word),
+            is_certain,
             is_made: analysis.makes(word),
             lead: leads.get(word).copied().unwrap_or(Match::No),
         };
@@ -90,19 +93,23 @@ impl CommandPaths {
         let has_option_names = has_option_names(analysis, context, disk, &folders);
         let written_links = written_links(analysis, context, disk, &folders);
         let other_paths = reopened.into_iter().chain(written_links);
-        let paths = distinct(analysis.paths.iter().cloned().chain(other_paths));
+        let work_folders = analysis.work_folders.iter();
+        let own_paths = analysis.paths.iter().cloned().enumerate();
+        let own_paths =
+            own_paths.map(|(at, path)| (path, !analysis.possible_paths.contains(&at)));
+        let paths = distinct(own_paths.chain(other_paths.map(|path| (path, true))));
         Self {
             paths: paths
-                .map(|(path_use, word)| (path_use, make_path_word(&word)))
+                .map(|((path_use, word), is_certain)| (path_use, make_path_word(&word, is_certain)))
                 .collect(),
             words: distinct(path_words(analysis).map(|(_, word)| word))
-                .map(|(word, word_use)| (make_path_word(&word), word_use))
+                .map(|(word, word_use)| (make_path_word(&word, word_use.is_certain), word_use))
                 .collect(),
             shows_files: analysis.commands.iter().any(shows_files),
             changes_files: analysis.commands.iter().any(changes_files),
             begins_with_cd: analysis.begins_with_cd,
             has_project: analysis.has_project,
-            work_folders: analysis.work_folders.iter().map(make_path_word).collect(),
+            work_folders: work_folders.map(|word| make_path_word(word, true)).collect(),
             folders,
             may_make_folders: analysis.commands.iter().filter(|c| c.is_writer()).count() > 1,
             is_alone: analysis.covered().count() < 2,

@@ -308,7 +308,7 @@ impl FormWords<'_> {
                 };
                 operands.len() > 1
                     && operands.len() >= count
-                    && !self.place.renames_remotes
+                    && !(at == 0 && self.place.renames_remotes)
                     && words.iter().all(is_plain)
                     && !names()
             }

@@ -17,6 +17,9 @@ pub(super) struct WordUse {
     pub(super) is_replaced: bool,
     /// True if the program is known to do so with more than an empty folder.
     pub(super) is_written: bool,
+    /// False if the word is in a text that the program is given as input, or in one that only may
+    /// run.
+    pub(super) is_certain: bool,
     /// True if the program is git, which takes some words for names of commits and branches.
     pub(super) is_git: bool,
 }
@@ -41,10 +44,12 @@ pub(super) fn path_words(
             .iter()
             .enumerate()
             .filter(move |(index, word)| !texts.contains(index) && !is_name(*index, word))
-            .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok()));
+            .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok(), true));
+        let is_examined = !command.may_be_evaluated();
         words
-            .chain(command.values.iter().map(|word| (word, false)))
-            .flat_map(move |(whole, is_kept)| {
+            .chain(command.values.iter().map(|word| (word, false, true)))
+            .chain(command.input_names.iter().map(|word| (word, false, false)))
+            .flat_map(move |(whole, is_kept, is_word)| {
                 let mut words = candidates(whole);
                 words.extend(has_labels.then(|| unlabelled(whole)).flatten());
                 let is_kept = is_kept && !command.is_code;
@@ -53,14 +58,17 @@ pub(super) fn path_words(
                 if has_parts {
                     words.extend(pieces(whole, command));
                 }
-                words.into_iter().map(move |word| (whole, word, is_kept))
+                let is_certain = is_word && is_examined;
+                let words = words.into_iter();
+                words.map(move |word| (whole, word, is_kept, is_certain))
             })
-            .map(move |(whole, word, is_kept)| {
+            .map(move |(whole, word, is_kept, is_certain)| {
                 let word_use = WordUse {
                     files: command.files,
                     is_changed: command.files == Files::Changed && !is_kept,
                     is_replaced: (command.changes || is_unknown) && !is_kept,
                     is_written: writes && !is_kept,
+                    is_certain,
                     is_git,
                 };
                 ((at, whole), (word, word_use))

@@ -14,7 +14,11 @@ zstdcat | W | show/ending | -dkfqvcC -T:text -o:write --output-dir-flat:write --
 strings | W | show no:@ | -afow -nteTsd:text --all --bytes:text --radix:text --encoding:text
 base64 base32 basenc | W | show | -diD -w:text --decode --wrap:text --ignore-garbage
 less more | X | show no:+ | -NSRFXEeKMmiIJLqrsGgnwW -oO:write --log-file:write --LOG-FILE:write --tabs:text --quit-if-one-screen --chop-long-lines --RAW-CONTROL-CHARS --no-init
-rev paste fold expand unexpand cksum md5 md5sum sha1sum sha256sum sha512sum sum b2sum cut comm join cmp | H | read/shown | -dfcst:text --format:text --printf:text
+rev expand unexpand comm join cmp | H | read/shown | -dfcst:text --format:text --printf:text
+cksum md5 md5sum sha1sum sha256sum sha512sum sum b2sum | H | read/shown | -bctwz --check --tag --quiet --status
+cut | H | read/shown | -snz -bcdf:text --delimiter:text
+fold | H | read/shown | -bs -w:text
+paste | H | read/shown | -sz -d:text
 column | H | read/shown | -txendJL -sNocRHTEWOlrip:text --table --json --separator:text --output-separator:text --table-columns:text
 stat readlink realpath | H | read | -dfcst:text --format:text --printf:text
 wc | H | read/shown | -clmwL --files0-from:names

@@ -31,6 +31,8 @@ pub(crate) struct Analysis {
     pub(crate) unread: Option<Reason>,
     /// The paths of redirections, options and operands with a known use.
     pub(crate) paths: Vec<(Use, Word)>,
+    /// The indices of those of them that are in texts which the shell may evaluate.
+    pub(crate) possible_paths: Range<usize>,
     /// The targets of redirections, each with the index of the command, if it has one.
     pub(crate) redirections: Vec<(Option<usize>, Word)>,
     /// The places where its commands put what may be a link.
@@ -269,6 +271,8 @@ pub(crate) struct SimpleCommand {
     pub(crate) subcommand_words: Vec<usize>,
     /// Values of options that stand in a word with others.
     pub(crate) values: Vec<Word>,
+    /// The names of files in the texts that are its input.
+    pub(crate) input_names: Vec<Word>,
     /// The indices of words that name no files.
     pub(crate) texts: Vec<usize>,
     /// The indices of words whose files the program leaves as they are, in ascending order.

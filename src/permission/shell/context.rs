@@ -7,7 +7,6 @@ use super::environment::{
     is_harmless, is_local, is_outer, is_run, is_set_by_shell, names_files, written_files,
 };
 use super::evaluated::{evaluates, is_evaluated};
-use super::files::is_ignore_list;
 use super::inputs::{has_output, text_of};
 use super::loops::Loops;
 use super::word::{LISTED, OUTER, Part, Word};
@@ -93,6 +92,8 @@ pub(super) struct Context {
     pub(super) kept_texts: BTreeSet<String>,
     /// Those of them that were examined.
     pub(super) examined_texts: BTreeSet<String>,
+    /// The number of commands whose words were searched for such texts.
+    pub(super) searched_commands: usize,
     /// True if the shell may evaluate a text that is not written as code.
     pub(super) evaluates: bool,
     /// True if a command gives a program another name.
@@ -101,12 +102,8 @@ pub(super) struct Context {
     pub(super) expands_aliases: bool,
     /// True if the name of a program may start another one.
     pub(super) renames: bool,
-    /// True if it writes a list of files that searches omit, by a redirection or an option.
-    pub(super) has_list: bool,
-    /// True if a command writes such a list.
-    pub(super) writes_list: bool,
-    /// True if a command may print a list that names hidden files.
-    pub(super) prints_lists: bool,
+    /// True if a search may read hidden files because of a list that the command writes.
+    pub(super) shows_hidden: bool,
 }
 
 impl Context {
@@ -127,14 +124,8 @@ impl Context {
     /// Notes the use of a path, unless there are too many.
     pub(super) fn add_path(&mut self, path_use: Use, word: Word) {
         if self.has_room_for_path() {
-            self.has_list |= path_use == Use::Write && is_ignore_list(&word);
             self.analysis.paths.push((path_use, word));
         }
-    }
-
-    /// Returns `true` if a search may read hidden files because of a list that the command writes.
-    pub(super) fn shows_hidden(&self) -> bool {
-        self.writes_list || self.has_list && self.prints_lists
     }
 
     /// Returns `false`, and notes it, if the analysis has as many paths as are compared.

@@ -52,12 +52,14 @@ impl Context {
     pub(super) fn examine_kept_texts(&mut self) -> bool {
         let reads = ["read", "mapfile", "readarray"];
         let mut words = Vec::new();
-        for command in &self.analysis.commands {
+        let commands = &self.analysis.commands;
+        for command in &commands[self.searched_commands..] {
             let is_reader = reads.iter().any(|name| command.is(name));
             let input = command.input.iter().filter(|_| is_reader);
             let texts = command.argv.iter().chain(input);
             words.extend(texts.filter(|word| may_hold_substitution(word)).cloned());
         }
+        self.searched_commands = commands.len();
         words.iter().for_each(|word| self.keep_text(word));
 
         let texts = self.kept_texts.difference(&self.examined_texts);
@@ -67,8 +69,14 @@ impl Context {
         for text in &texts {
             // It may be evaluated twice, and `${x@P}` decodes it.
             let variants = [text.clone(), text.replace('\\', ""), decoded(text)];
+            let has_escapes = text.contains('\\');
             for variant in BTreeSet::from(variants) {
-                self.examine_text(|cx| expand(cx, &variant));
+                let mut is_examined = true;
+                self.examine_text(|cx| is_examined = expand(cx, &variant, has_escapes));
+                if !is_examined {
+                    let reason = Reason::Limit("nesting");
+                    self.analysis.unread.get_or_insert(reason);
+                }
             }
         }
         self.via.pop();
@@ -81,27 +89,30 @@ impl Context {
 
 /// Parses the substitutions of a text as in double quotes. What the shell reads before one that it
 /// runs is not known, so each of them may be the first.
-fn expand(cx: &mut Context, text: &str) {
+///
+/// Returns `false` if the text has more of them than are tried.
+fn expand(cx: &mut Context, text: &str, has_escapes: bool) -> bool {
     let mut rest = text;
     for _ in 0..MAX_ATTEMPTS {
         let starts = [rest.find("$("), rest.find('`')];
         let Some(start) = starts.into_iter().flatten().min() else {
-            return;
+            return true;
         };
         rest = &rest[start..];
         if cx.enter().is_err() {
-            return;
+            return true;
         }
         let depth = cx.depth;
         let is_read = Parser::new(rest, cx).text_until(None).is_ok();
         cx.depth = depth;
         cx.leave();
-        if is_read || cx.is_full {
-            return;
+        // An escaped one may hide the next in a comment.
+        if cx.is_full || is_read && !has_escapes {
+            return true;
         }
         rest = &rest[1..];
     }
-    cx.leave_out(Reason::Limit("nesting"));
+    false
 }
 
 /// Returns `true` if what the reason is about evaluates texts that are not written as code.
@@ -139,7 +150,7 @@ pub(super) fn evaluates(reason: &Reason) -> bool {
 /// Returns `true` if an assignment evaluates the text of this variable, which bash keeps as a
 /// number.
 pub(super) fn is_evaluated(name: &str) -> bool {
-    matches!(name, "RANDOM" | "OPTIND" | "HISTCMD")
+    matches!(name, "RANDOM" | "SRANDOM" | "OPTIND" | "HISTCMD")
 }
 
 fn may_hold_substitution(word: &Word) -> bool {

@@ -164,25 +164,39 @@ pub(super) fn is_ignore_list(word: &Word) -> bool {
     name.is_some_and(|name| names.contains(&name.as_str()))
 }
 
-/// Notes whether the command at `index`, which has been examined, may write such a list, or may
-/// print one that names hidden files.
-pub(super) fn follow_lists(cx: &mut Context, index: usize) {
+/// Notes whether the command at `index` may write such a list with the names of hidden files. Its
+/// own paths are those from `first_path` on.
+pub(super) fn follow_lists(cx: &mut Context, index: usize, first_path: usize) {
     let Some(command) = cx.analysis.commands.get(index) else {
         return;
     };
+    let mut redirections = command.redirections.iter();
+    let mut paths = cx.analysis.paths[first_path..].iter();
+    let writes = redirections.any(|at| is_ignore_list(&cx.analysis.redirections[*at].1))
+        || paths.any(|(path_use, path)| *path_use == Use::Write && is_ignore_list(path))
+        || command.is_writer() && command.argv.iter().any(is_ignore_list);
+    cx.shows_hidden |= writes && !shows_plain_names(command);
+}
+
+/// Returns `true` if what the command prints, or writes into the files that it names, is written in
+/// it and has no mark before which a search shows hidden files.
+pub(super) fn shows_plain_names(command: &SimpleCommand) -> bool {
     let is_plain_text = |word: &Word| {
         let text = word.literal();
         let marks = ["!", "\\0", "\\4", "\\x", "\\u"];
         text.is_some_and(|text| !marks.iter().any(|mark| text.contains(mark)))
     };
     let is = |names: &[&str]| names.iter().any(|name| command.is(name));
+    let is_subcommand = |word: &Word| {
+        let verbs = ["add", "commit", "diff", "log", "rm", "status"];
+        verbs.iter().any(|verb| word.is(verb))
+    };
     let is_copied = is(&["cat"]) && command.argv.len() == 1;
-    let is_plain = is(&["cd", "mkdir", "true", ":"])
+    let prints_nothing = is(&["cd", "mkdir", "rm", "true", ":"])
+        || is(&["git"]) && command.argv.get(1).is_some_and(is_subcommand);
+    prints_nothing && command.redirections.is_empty()
         || is(&["echo", "printf"]) && command.argv.iter().all(is_plain_text)
-        || is_copied && command.input.as_ref().is_some_and(is_plain_text);
-    let writes = !is_plain && command.is_writer() && command.argv.iter().any(is_ignore_list);
-    cx.prints_lists |= !is_plain;
-    cx.writes_list |= writes;
+        || is_copied && command.input.as_ref().is_some_and(is_plain_text)
 }
 
 /// The place of what the words of a program name.

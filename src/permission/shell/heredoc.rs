@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::analysis::{Reason, SimpleCommand, Use};
 use super::context::Parse;
+use super::files::{is_ignore_list, shows_plain_names};
 use super::lexer::Group;
 use super::parser::Parser;
 use super::word::{Part, Word};
@@ -32,6 +33,11 @@ impl Parser<'_> {
                 break;
             }
         }
+
+        let commands = &self.cx.analysis.commands[first..];
+        let mut targets = group.redirections.iter();
+        let writes_list = targets.any(|at| is_ignore_list(&self.cx.analysis.redirections[*at].1));
+        self.cx.shows_hidden |= writes_list && !commands.iter().all(shows_plain_names);
 
         let end = self.cx.analysis.commands.len();
         for document in self.heredocs.iter_mut().skip(first_document) {
@@ -286,7 +292,13 @@ impl Parser<'_> {
             };
 
             match pending.command {
-                Some(at) => self.cx.analysis.commands[at].input = Some(word),
+                Some(at) => {
+                    // `exec` gives it to a later `read`.
+                    if self.cx.analysis.commands[at].is("exec") {
+                        self.cx.keep_text(&word);
+                    }
+                    self.cx.analysis.commands[at].input = Some(word);
+                }
                 None => {
                     // `read` in a loop may take it.
                     self.cx.keep_text(&word);

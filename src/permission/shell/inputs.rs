@@ -179,8 +179,8 @@ pub(super) fn examine(cx: &mut Context, index: usize, name: &str, command: &Simp
         let names = names_in(&text).filter(|name| name.contains(['.', '/']));
         for name in names {
             if known_names.len() < MAX_NAMES && known_names.insert(name.to_owned()) {
-                let values = &mut cx.analysis.commands[index].values;
-                values.push(Word::from_text(name).with_home());
+                let input_names = &mut cx.analysis.commands[index].input_names;
+                input_names.push(Word::from_text(name).with_home());
             }
         }
     }

@@ -19,13 +19,24 @@ const SYSTEM: &str = "\
     /bin/ /sbin/ /usr/bin/ /usr/sbin/ /usr/local/bin/ /usr/local/sbin/ /opt/homebrew/bin/ \
     /run/current-system/sw/bin/";
 
+/// The maximum nesting depth of texts that the shell may evaluate.
+const MAX_ROUNDS: usize = 40;
+
 /// Examines every command, including the commands that it finds on the way.
 pub(super) fn inspect(cx: &mut Context) {
     let mut at = 0;
     examine(cx, &mut at);
+    let first_path = cx.analysis.paths.len();
+    let mut rounds = 0;
     while cx.evaluates_texts() && !cx.is_full && cx.examine_kept_texts() {
         examine(cx, &mut at);
+        rounds += 1;
+        if rounds == MAX_ROUNDS {
+            cx.analysis.unread.get_or_insert(Reason::Limit("nesting"));
+            break;
+        }
     }
+    cx.analysis.possible_paths = first_path..cx.analysis.paths.len();
 
     project_builders(cx);
     cx.check_values();
@@ -64,8 +75,9 @@ fn examine(cx: &mut Context, at: &mut usize) {
         };
 
         cx.is_guessing = command.guessed;
+        let first_path = cx.analysis.paths.len();
         one(cx, *at, &command);
-        files::follow_lists(cx, *at);
+        files::follow_lists(cx, *at, first_path);
         cx.is_guessing = false;
         *at += 1;
         if cx.is_full {

@@ -262,7 +262,7 @@ fn trees(cx: &mut Context, row: &Row<'_>) {
     let writes = program.takes_any(&["cut", "move"]) && !shows && !arguments.has_mark("list");
     let cuts = writes || arguments.has_mark("cut") || is_all;
     let (mut read_tree, changed_tree) = tree_uses(program, arguments);
-    read_tree.skips_hidden &= !cx.shows_hidden();
+    read_tree.skips_hidden &= !cx.shows_hidden;
     globs(cx, arguments);
     for (mark, tree) in [("here", changed_tree), ("whole", read_tree)] {
         if arguments.has_mark(mark) {

@@ -214,44 +214,40 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     actions(cx, name, command);
 }
 
-/// Returns `true` if a name, a path or emptiness selects all files that `find` changes: in each
-/// alternative with an action, a test for one of them is not negated.
+/// Returns `true` if a name, a path or emptiness selects all files that `find` changes: a test for
+/// one of them, which is not negated, stands before each action in its alternative.
 fn changes_by_name(argv: &[Word]) -> bool {
-    let words: Vec<String> = argv[1..].iter().filter_map(Word::literal).collect();
+    let words = argv[1..].iter().map(|w| w.literal().unwrap_or_default());
+    let words: Vec<String> = words.collect();
     let mut words = words.iter().map(String::as_str);
-    let mut groups = Vec::new();
-    // Whether all alternatives so far are named, the current one is, and what comes is negated.
-    let (mut all, mut named, mut negated) = (true, false, false);
-    let mut acts = false;
+    let mut groups: Vec<Tests> = Vec::new();
+    let mut tests = Tests::new();
     while let Some(word) = words.next() {
+        let is_action = word == "-delete" || is_exec(word);
+        if is_action && !tests.name && !groups.iter().any(|tests| tests.name) {
+            return false;
+        }
         match word {
-            "!" | "-not" => negated = !negated,
+            "!" | "-not" => tests.negates = !tests.negates,
             "-o" | "-or" | "," => {
-                all &= named || groups.is_empty() && !acts;
-                named = false;
-                negated = false;
-                acts &= !groups.is_empty();
+                tests.all_name &= tests.name;
+                tests.name = false;
+                tests.negates = false;
             }
-            "(" => {
-                groups.push((all, named, negated));
-                (all, named, negated) = (true, false, false);
-            }
+            "(" => groups.push(std::mem::replace(&mut tests, Tests::new())),
             ")" => {
-                let group = all && named;
-                let Some((outer_all, outer_named, is_negated)) = groups.pop() else {
+                let inner_names = tests.all_name && tests.name;
+                let Some(outer) = groups.pop() else {
                     return false;
                 };
-                (all, named, negated) = (outer_all, outer_named || group && !is_negated, false);
+                tests = outer;
+                tests.take(inner_names);
             }
             "-name" | "-iname" | "-path" | "-ipath" => {
                 words.next();
-                named |= !negated;
-                negated = false;
+                tests.take(true);
             }
-            "-empty" => {
-                named |= !negated;
-                negated = false;
-            }
+            "-empty" => tests.take(true),
             _ if is_exec(word) => {
                 // The words of the program are no tests.
                 let mut last = "";
@@ -260,14 +256,38 @@ fn changes_by_name(argv: &[Word]) -> bool {
                     last = *word;
                     ends
                 });
-                acts = true;
             }
-            "-delete" => acts = true,
-            _ if word.starts_with('-') => negated = false,
+            _ if word.starts_with('-') => tests.negates = false,
             _ => {}
         }
     }
-    all && (named || !acts)
+    true
+}
+
+/// The tests of `find` between two parentheses, up to a word.
+struct Tests {
+    /// True if all alternatives before this one test a name.
+    all_name: bool,
+    /// True if this alternative tests a name.
+    name: bool,
+    /// True if the next test is negated.
+    negates: bool,
+}
+
+impl Tests {
+    fn new() -> Self {
+        Self {
+            all_name: true,
+            name: false,
+            negates: false,
+        }
+    }
+
+    /// Adds a test, which is about a name or not.
+    fn take(&mut self, is_name: bool) {
+        self.name |= is_name && !self.negates;
+        self.negates = false;
+    }
 }
 
 /// Returns the files and folders that `find` searches.

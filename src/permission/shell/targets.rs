@@ -144,16 +144,18 @@ fn joined(word: &Word, text: &str) -> Word {
     word
 }
 
-/// Returns the text with a name in the place of each `*`, as `sed -i` names former files.
+/// Returns the text with a name in the place of its `*`, as `sed -i` names former files. Behind a
+/// second `*` the file may have any name.
 fn around(name: &Word, text: &str) -> Word {
-    let mut file = Word::default();
-    for (index, piece) in text.split('*').enumerate() {
-        if index > 0 {
-            file.parts.extend(name.parts.iter().cloned());
-        }
-        if !piece.is_empty() {
-            file.push_text(piece, true);
-        }
+    let Some((before, behind)) = text.split_once('*') else {
+        return Word::from_text(text);
+    };
+    let mut file = Word::from_text(before);
+    file.parts.extend(name.parts.iter().cloned());
+    if behind.contains('*') {
+        file.push_value(None, true);
+    } else {
+        file.push_text(behind, true);
     }
     file
 }

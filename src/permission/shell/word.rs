@@ -36,10 +36,8 @@ fn behind_bracket(content: &str) -> Option<&str> {
         let Some(next) = chars.next() else { continue };
         if mark == '\\' {
             rest = chars.as_str();
-        } else if let Some((_, behind)) = chars.as_str().split_once(&*format!("{next}]"))
-            && ":.=".contains(next)
-        {
-            rest = behind;
+        } else if ":.=".contains(next) {
+            (_, rest) = chars.as_str().split_once(&*format!("{next}]"))?;
         }
     }
 }
