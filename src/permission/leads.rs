@@ -1,4 +1,8 @@
-//! Words that may lead through links which another command of the same line puts there.
+//! Paths that may pass through a link which another command of the same line creates.
+//!
+//! In `tar -xf a.tar; cp key d/x`, the archive may contain a link `d`, so `d/x` may be any file.
+//! The analysis lists each place where a command may put a link (an `Arrival`); a word *leads*
+//! through such a place if its path may pass it.
 
 use std::collections::HashMap;
 
@@ -16,17 +20,17 @@ struct Place {
     target: PathOf,
     /// `Yes` if a link that exists is put there.
     link: Match,
-    /// True if no link is put at the place itself.
+    /// True if links may be put below the place, not at the place itself.
     is_below: bool,
 }
 
 impl Place {
-    /// Returns whether a path leads through a link at the place. `path_elsewhere` is the path of a
-    /// command that does not work in the folder in which contents are put.
+    /// Returns whether a path passes a link at this place. `path_elsewhere` is the path without the
+    /// folders in which commands put contents; it is compared if links may be put below the place.
     fn lead(&self, path: &PathOf, path_elsewhere: &PathOf, disk: &Disk, is_written: bool) -> Match {
         let path = if self.is_below { path_elsewhere } else { path };
         let mut targets = self.target.0.iter();
-        let is_met = !disk.compare()
+        let is_met = !disk.may_compare()
             || !self.target.is_known()
             || targets.any(|target| best_match(target, path, true) != Match::No);
         match self.link {
@@ -37,8 +41,36 @@ impl Place {
     }
 }
 
-/// Returns the words that lead through a link which another command puts there: `Yes` if that link
-/// exists and they are written, `Maybe` if there may be one.
+/// A word whose path is compared with the places.
+struct ComparedWord {
+    word: Word,
+    /// The command of the word. Its own places are not compared.
+    command: Option<usize>,
+    /// True if the word is compared with no place below which links may be put: it is a name, or a
+    /// folder that is changed to.
+    skips_contents: bool,
+    /// True if the word itself is made or removed, so that no link in its place is followed.
+    is_replaced: bool,
+    is_written: bool,
+}
+
+impl ComparedWord {
+    fn is_compared_with(&self, place: &Place) -> bool {
+        Some(place.command) != self.command && !(place.is_below && self.skips_contents)
+    }
+
+    /// Returns the paths that the word may be, to be compared, or their folders if it is replaced.
+    fn path(&self, links: &mut Links<'_>, context: &PathContext) -> PathOf {
+        let mut path = links.paths_of(&self.word);
+        for path in path.0.iter_mut().filter(|_| self.is_replaced) {
+            path.pop();
+        }
+        path.compared(context).into_owned()
+    }
+}
+
+/// Returns the words of which a path may pass a link that another command of the line creates:
+/// `Yes` if a link that exists is put there and the word is written, `Maybe` otherwise.
 pub(super) fn leads(
     analysis: &Analysis,
     context: &PathContext,
@@ -54,60 +86,66 @@ pub(super) fn leads(
     let contents = analysis.arrivals.iter();
     let contents = contents.filter(|arrival| matches!(arrival.payload, Payload::Contents));
     let mut other_links = links.without(contents.map(|arrival| &arrival.target));
-    let mut add = |word: &Word, command: Option<usize>, is_name, is_replaced, is_written| {
-        let path = compared_path(links, word, is_replaced, context);
-        let path_elsewhere = compared_path(&mut other_links, word, is_replaced, context);
-        let leaves_missing = links.leaves_missing(word);
-        let is_own = |place: &Place| Some(place.command) == command;
-        let places = places.iter().filter(|place| !is_own(place));
-        let places = places.filter(|place| !(place.is_below && is_name));
+    for compared in compared_words(analysis) {
+        let path = compared.path(links, context);
+        let path_elsewhere = compared.path(&mut other_links, context);
+        let leaves_missing = links.leaves_missing(&compared.word);
+        let places = places
+            .iter()
+            .filter(|place| compared.is_compared_with(place));
         let lead_at = |place: &Place| {
-            let lead = place.lead(&path, &path_elsewhere, disk, is_written);
+            let lead = place.lead(&path, &path_elsewhere, disk, compared.is_written);
             match lead {
+                // `..` out of a folder that is missing now may lead anywhere once another command
+                // has made the folder.
                 Match::No if leaves_missing => Match::Maybe,
                 lead => lead,
             }
         };
         if let Some(lead) = places.map(lead_at).max() {
-            let known_lead = leads.entry(word.clone()).or_insert(lead);
-            *known_lead = lead.max(*known_lead);
+            let word_lead = leads.entry(compared.word).or_insert(lead);
+            *word_lead = lead.max(*word_lead);
         }
-    };
-    let commands: Vec<bool> = analysis.commands.iter().map(uses_paths).collect();
-    let words = path_words(analysis).filter(|((at, _), _)| commands[*at]);
-    for ((at, whole), (word, word_use)) in words {
-        let command = &analysis.commands[at];
-        let is_name = command.subcommand.is_some() || !may_be_path(whole);
-        let is_written = word_use.is_changed || command.changes_last(whole);
-        // No link in their place is followed.
-        let mut replacing = ["rm", "rmdir", "unlink", "mkdir"].iter();
-        let is_replaced = replacing.any(|name| command.is(name));
-        add(&word, Some(at), is_name, is_replaced, is_written);
-    }
-    for (command, word) in &analysis.redirections {
-        add(word, *command, false, false, true);
-    }
-    for word in analysis.used(Use::Directory) {
-        add(word, None, true, false, false);
     }
     leads
 }
 
-/// Returns the paths that a word may be, to be compared, or their folders if it is replaced.
-fn compared_path(
-    links: &mut Links<'_>,
-    word: &Word,
-    is_replaced: bool,
-    context: &PathContext,
-) -> PathOf {
-    let mut path = links.paths_of(word);
-    for path in path.0.iter_mut().filter(|_| is_replaced) {
-        path.pop();
-    }
-    path.compared(context).into_owned()
+/// Returns the words of commands, the targets of redirections, and the folders that are changed to.
+fn compared_words(analysis: &Analysis) -> impl Iterator<Item = ComparedWord> {
+    let has_paths: Vec<bool> = analysis.commands.iter().map(uses_paths).collect();
+    let words = path_words(analysis).filter(move |((at, _), _)| has_paths[*at]);
+    let words = words.map(move |((at, argument), (word, word_use))| {
+        let command = &analysis.commands[at];
+        // These programs do not follow a link that the word itself names.
+        let mut replacing = ["rm", "rmdir", "unlink", "mkdir"].iter();
+        ComparedWord {
+            word,
+            command: Some(at),
+            skips_contents: command.subcommand.is_some() || !may_be_path(argument),
+            is_replaced: replacing.any(|name| command.is(name)),
+            is_written: word_use.is_changed || command.changes_last(argument),
+        }
+    });
+    let redirections = analysis.redirections.iter();
+    let redirections = redirections.map(|(command, word)| ComparedWord {
+        word: word.clone(),
+        command: *command,
+        skips_contents: false,
+        is_replaced: false,
+        is_written: true,
+    });
+    let folders = analysis.used(Use::Directory).map(|word| ComparedWord {
+        word: word.clone(),
+        command: None,
+        skips_contents: true,
+        is_replaced: false,
+        is_written: false,
+    });
+    words.chain(redirections).chain(folders)
 }
 
-/// Returns the places where links may lie; none if no command brings any, or if there is no other.
+/// Returns the places where links may be put. Returns none if no command may put a link, if the
+/// line has only one command, or if links are not followed.
 fn places(
     analysis: &Analysis,
     context: &PathContext,
@@ -125,7 +163,7 @@ fn places(
                     .max()
                     .filter(|link| *link != Match::No)
             }
-            // The paths of its text are noted.
+            // The target of the new link is among the paths of the analysis (`Use::Linked`).
             Payload::Link => Some(Match::No),
             Payload::Contents => Some(Match::Maybe),
         };
@@ -138,7 +176,7 @@ fn places(
         places.push(Place {
             command: arrival.command,
             target: target.compared(context).into_owned(),
-            // Another command may bring it.
+            // The source is no link now, but another command may put one there first.
             link: link.unwrap_or(Match::Maybe),
             is_below,
         });
@@ -147,8 +185,9 @@ fn places(
     places
 }
 
-/// Returns `false` for a command whose words are no paths, or those of another command, too. Git
-/// and `find` follow no links.
+/// Returns `false` for a command whose words are no paths, for a shell or a wrapper, whose words
+/// are also those of the command that it runs, for one that only may run, and for git and `find`,
+/// which follow no links.
 fn uses_paths(command: &SimpleCommand) -> bool {
     let name = command.program().unwrap_or_default();
     let is_other = matches!(&*name, "git" | "find") || SHELLS.contains(&&*name) || wraps(&name);
