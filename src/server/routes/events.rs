@@ -24,7 +24,7 @@ use super::super::runs::{ServerRun, Space, StorePermit, StreamPermit};
 use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::super::users::Caller;
-use super::launch::{load_in_time, own_pending, owned_state};
+use super::opened_thread::{load_in_time, own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
 use super::query::StreamRequest;
 use super::schemas;

@@ -23,7 +23,7 @@ use super::super::large_reply::ReplySpace;
 use super::super::random::new_thread_id;
 use super::super::runs::{MAX_WAIT, RunKey, ServerRun, StoreId, StorePermit};
 use super::super::users::Caller;
-use super::launch::{own_pending, owned_state};
+use super::opened_thread::{own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
 use super::query::QueryOf;
 use super::schemas;
