@@ -234,7 +234,7 @@ impl Error {
         self
     }
 
-    /// Returns the class of the error.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind
     }
@@ -401,16 +401,16 @@ impl fmt::Debug for Error {
         f.write_str("]")?;
 
         // A text often ends with the text of its cause.
-        let mut output = self.inner.text.clone();
+        let mut previous_text = self.inner.text.clone();
         let mut source = self.source();
         for _ in 0..MAX_SOURCES {
             let Some(cause) = source else { break };
             let text = cause.to_string();
-            if !output.contains(&text) {
+            if !previous_text.contains(&text) {
                 write!(f, "\n  caused by: {text}")?;
             }
 
-            output = text;
+            previous_text = text;
             source = cause.source();
         }
 

@@ -103,13 +103,13 @@ impl Core {
     async fn process_after_others(&self, options: &ProcessOptions) -> Result<Processed> {
         let _place = loop {
             let place = self.lanes.enter(&options.session_key);
-            let has_turn = tokio::select! {
+            let is_first = tokio::select! {
                 biased;
                 () = self.shared.stop.cancelled() => return Err(stopped()),
-                has_turn = place.turn() => has_turn,
+                is_first = place.wait_until_first() => is_first,
             };
             // A lane that was cleared for messages of the bus is entered again.
-            if has_turn {
+            if is_first {
                 break place;
             }
         };

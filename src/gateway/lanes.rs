@@ -118,8 +118,9 @@ impl Lanes {
 }
 
 impl LanePlace {
-    /// Waits for the turn. Returns `false` if the lane was [cleared](Self::clear_later) meanwhile.
-    pub(super) async fn turn(&self) -> bool {
+    /// Waits until this place is the first of its lane. Returns `false` if it is
+    /// [cleared](Self::clear_later) before.
+    pub(super) async fn wait_until_first(&self) -> bool {
         loop {
             if self.ticket.is_cleared.load(Ordering::Acquire) {
                 return false;
@@ -186,10 +187,10 @@ mod tests {
         let options = ProcessOptions::of_message(&message);
         let lanes = Lanes::default();
         let [first, second, third] = [(); 3].map(|()| lanes.enter_for(&options, None));
-        assert_eq!(first.turn().now_or_never(), Some(true));
+        assert_eq!(first.wait_until_first().now_or_never(), Some(true));
         first.clear_later();
-        assert_eq!(second.turn().now_or_never(), Some(false));
-        assert_eq!(third.turn().now_or_never(), Some(false));
+        assert_eq!(second.wait_until_first().now_or_never(), Some(false));
+        assert_eq!(third.wait_until_first().now_or_never(), Some(false));
 
         third.ticket.is_cleared.store(false, Ordering::Release);
         second.clear_later();
@@ -204,11 +205,11 @@ mod tests {
         let first = lanes.enter_for(&options, None);
         first.clear_later();
         let second = lanes.enter_for(&options, None);
-        assert_eq!(second.turn().now_or_never(), Some(false));
+        assert_eq!(second.wait_until_first().now_or_never(), Some(false));
 
         let direct = lanes.enter(&options.session_key);
         drop(first);
         drop(second);
-        assert_eq!(direct.turn().now_or_never(), Some(true));
+        assert_eq!(direct.wait_until_first().now_or_never(), Some(true));
     }
 }

@@ -35,7 +35,7 @@ impl Core {
     pub(super) async fn notify(&self, delivery: Delivery<InboundMessage>) {
         if let Some(message) = notice_of(&delivery.message)
             && let Err(error) = self.shared.bus.publish_outbound(message).await
-            && let Settlement::Retry(delay) = after_refusal(&delivery.message.id, &error)
+            && let Settlement::Retry(delay) = after_send_error(&delivery.message.id, &error)
         {
             return give_back(delivery, delay).await;
         }
@@ -49,6 +49,8 @@ impl Core {
     }
 
     /// Processes a message after the earlier messages of its session, replies, and acknowledges it.
+    /// `is_steered` is `true` if the message was sent to the run in progress of its session: if
+    /// that run has responded to it, it has also replied.
     pub(super) async fn process_delivery(
         &self,
         delivery: Delivery<InboundMessage>,
@@ -57,12 +59,12 @@ impl Core {
         is_steered: bool,
     ) {
         let work = async {
-            let has_turn = tokio::select! {
+            let is_first = tokio::select! {
                 biased;
                 () = self.shared.stop.cancelled() => return Settlement::Retry(Duration::ZERO),
-                has_turn = place.turn() => has_turn,
+                is_first = place.wait_until_first() => is_first,
             };
-            if !has_turn {
+            if !is_first {
                 return Settlement::Retry(BUSY_RETRY);
             }
             let outcome = {
@@ -127,14 +129,14 @@ impl Core {
         };
         match sending {
             Ok(()) => Settlement::Done,
-            Err(error) => after_refusal(&options.input_id, &error),
+            Err(error) => after_send_error(&options.input_id, &error),
         }
     }
 }
 
 /// Returns the settlement of a message whose reply could not be sent: another attempt, unless the
 /// bus would refuse each.
-fn after_refusal(input_id: &str, error: &Error) -> Settlement {
+fn after_send_error(input_id: &str, error: &Error) -> Settlement {
     if error.kind() == ErrorKind::InvalidRequest {
         let input_id = quoted(input_id);
         tracing::error!("the reply to message {input_id} is not sent: the bus refuses it: {error}");

@@ -20,12 +20,12 @@ use crate::util::sync::lock;
 
 /// The share of the window beyond which a session is summarized after a turn.
 const SHARE: f64 = 0.75;
-/// The share of the window beyond which it is summarized in a run.
+/// The share of the window beyond which a session is summarized in a run.
 const SHARE_IN_RUN: f64 = 0.95;
 /// The number of old messages above which each half is summarized by itself, both concurrently.
 const SPLIT_ABOVE: usize = 10;
 /// The note in a summary that leaves messages out.
-const NOTE: &str = "[Some oversized messages are left out of this summary.]";
+const OMISSION_NOTE: &str = "[Some oversized messages are left out of this summary.]";
 
 /// Summaries of long conversations: a [`Compactor`] of the agent, and a function that a gateway
 /// calls after each turn.
@@ -162,7 +162,7 @@ impl Summaries {
         if !self.is_due(session, state).await? {
             return Ok(None);
         }
-        let active = Active::begin(&self.active, session.id());
+        let active = ActiveSummary::begin(&self.active, session.id());
         Ok(active.map(|active| DueSummary {
             session: session.clone(),
             timeout: self.timeout,
@@ -170,19 +170,21 @@ impl Summaries {
         }))
     }
 
+    /// Returns `true` if the messages after the last summary are too many, or fill too much of the
+    /// window together with that summary.
     async fn is_due(&self, session: &Session, state: &AgentState) -> Result<bool> {
-        let covered = state.compaction.as_ref();
-        let covered_count = covered.map_or(0, |compaction| compaction.through_message);
+        let compaction = state.compaction.as_ref();
+        let summarized_count = compaction.map_or(0, |compaction| compaction.through_message);
         let messages = state
             .messages
             .as_slice()
-            .get(covered_count..)
+            .get(summarized_count..)
             .unwrap_or_default();
         if messages.len() > self.max_messages {
             return Ok(true);
         }
 
-        let summary_tokens = covered.map_or(0, |compaction| tokens(&compaction.summary));
+        let summary_tokens = compaction.map_or(0, |compaction| tokens(&compaction.summary));
         let tokens = summary_tokens + tokens_of(messages).await?.iter().sum::<u64>();
         let window = self.window(session.agent().model().profile());
         Ok(tokens as f64 > window as f64 * SHARE)
@@ -193,7 +195,8 @@ impl Summaries {
     }
 }
 
-/// Returns one summary of the messages, and of the earlier summary if there is one.
+/// Returns one summary of the messages, and of the earlier summary if there is one. Many messages
+/// are summarized in two halves, whose summaries are merged.
 async fn summarize_messages(
     summarizer: &Summarizer<'_>,
     messages: &[Arc<Message>],
@@ -222,11 +225,11 @@ impl Compactor for Summaries {
         let window = self.window(request.model.profile());
         let messages = &request.messages;
         let is_system = |message: &&Message| matches!(message, Message::System(_));
-        let instructions = messages.iter().take_while(is_system).count();
+        let instruction_count = messages.iter().take_while(is_system).count();
         let current = request.current.as_ref();
         let start = current
             .map_or(0, |compaction| compaction.through_message)
-            .max(instructions);
+            .max(instruction_count);
         let keep = Keep {
             share: 0.0,
             count: Some(self.keep_last),
@@ -238,7 +241,7 @@ impl Compactor for Summaries {
 
         let old_messages = &messages.as_slice()[start..cut_index];
         let sizes = tokens_of(old_messages).await?;
-        let fitting: Vec<Arc<Message>> = old_messages
+        let fitting_messages: Vec<Arc<Message>> = old_messages
             .iter()
             .zip(sizes)
             .filter(|(_, tokens)| *tokens <= window / 2)
@@ -252,15 +255,15 @@ impl Compactor for Summaries {
             timeout: self.timeout,
         };
 
-        let mut summary = if fitting.is_empty() {
+        let mut summary = if fitting_messages.is_empty() {
             earlier_summary.unwrap_or_default()
         } else {
-            summarize_messages(&summarizer, &fitting, earlier_summary).await?
+            summarize_messages(&summarizer, &fitting_messages, earlier_summary).await?
         };
 
-        if fitting.len() < old_messages.len() && !summary.ends_with(NOTE) {
-            let gap = if summary.is_empty() { "" } else { "\n\n" };
-            summary.push_str(&format!("{gap}{NOTE}"));
+        if fitting_messages.len() < old_messages.len() && !summary.ends_with(OMISSION_NOTE) {
+            let separator = if summary.is_empty() { "" } else { "\n\n" };
+            summary.push_str(&format!("{separator}{OMISSION_NOTE}"));
         }
         Ok(Some(Compaction::new(summary, cut_index)))
     }
@@ -284,14 +287,15 @@ impl fmt::Debug for Summaries {
     }
 }
 
-/// A summary that is due. Until it is dropped, the session has no other.
+/// A summary that is due. No other summary of the session is made until it is dropped.
 pub(super) struct DueSummary {
     session: Session,
     timeout: Duration,
-    _active: Active,
+    _active: ActiveSummary,
 }
 
 impl DueSummary {
+    /// Summarizes the session, within the time limit.
     async fn make(self) -> Result<Option<Compaction>> {
         let compaction = tokio::time::timeout(self.timeout, self.session.compact_when_free());
         compaction.await.unwrap_or_else(|_| {
@@ -300,7 +304,7 @@ impl DueSummary {
         })
     }
 
-    /// Makes the summary in the background of a conversation, which a failure does not end.
+    /// Makes the summary. A failure is logged, and the conversation continues without the summary.
     pub(super) async fn make_logged(self) -> TaskOutcome {
         let id = self.session.id().clone();
         match self.make().await {
@@ -313,13 +317,13 @@ impl DueSummary {
     }
 }
 
-/// A session that is being summarized, until it is dropped.
-struct Active {
+/// The entry of a session among the sessions that are being summarized, until it is dropped.
+struct ActiveSummary {
     sessions: Arc<Mutex<HashSet<Arc<str>>>>,
     id: Arc<str>,
 }
 
-impl Active {
+impl ActiveSummary {
     /// Marks a session as being summarized. Returns `None` if it is being summarized already.
     fn begin(sessions: &Arc<Mutex<HashSet<Arc<str>>>>, id: &Arc<str>) -> Option<Self> {
         lock(sessions).insert(id.clone()).then(|| Self {
@@ -329,7 +333,7 @@ impl Active {
     }
 }
 
-impl Drop for Active {
+impl Drop for ActiveSummary {
     fn drop(&mut self) {
         lock(&self.sessions).remove(&self.id);
     }

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::Hash;
 
-use super::arrivals::leads;
 use super::disk::{Disk, Listing};
 use super::folders::{Folders, MAX_DIRECTORIES};
 use super::glob::Match;
+use super::leads::leads;
 use super::links::Links;
 use super::open_files::reopened;
 use super::path_words::{WordUse, path_words};

@@ -90,13 +90,13 @@ impl Disk {
         self.work.get() > self.max_work
     }
 
-    /// Counts the comparison of an entry with a rule; `false` if there are too many.
-    pub(super) fn compare(&self) -> bool {
+    /// Counts the comparison of an entry with a rule. Returns `false` if there are too many.
+    pub(super) fn may_compare(&self) -> bool {
         self.spend(1)
     }
 
-    /// Counts a look at a file; `false` if there are too many.
-    pub(super) fn look(&self) -> bool {
+    /// Counts a look at a file. Returns `false` if there are too many.
+    pub(super) fn may_look(&self) -> bool {
         self.spend(ENTRY_WORK)
     }
 
@@ -128,7 +128,7 @@ impl Disk {
     }
 
     fn read(&self, folder: &str) -> Listing {
-        if !self.look() {
+        if !self.may_look() {
             return Listing::Unknown;
         }
 
@@ -142,7 +142,7 @@ impl Disk {
         };
         let mut entries = Vec::new();
         for entry in directory {
-            if entries.len() == MAX_ENTRIES || !self.look() {
+            if entries.len() == MAX_ENTRIES || !self.may_look() {
                 return Listing::Unknown;
             }
             let Ok(entry) = entry else {
@@ -225,7 +225,7 @@ impl Disk {
                     Listing::Entries(entries) => entries,
                 };
                 for entry in entries {
-                    if !self.compare() {
+                    if !self.may_compare() {
                         return None;
                     }
 

@@ -2,7 +2,6 @@
 
 use crate::util::path::lexical;
 
-use super::about::{last, may_name, may_share_subcommand, plain, same};
 use super::beneath::Beneath;
 use super::command_paths::CommandPaths;
 use super::glob::Match;
@@ -10,6 +9,7 @@ use super::options::{WordsAndFlags, has_flag, may_have_flag};
 use super::paths::{PathContext, PathPattern};
 use super::pattern::{CommandPattern, PatternWord};
 use super::programs::{Complete, Form, subcommand_words, wraps};
+use super::rule_words::{file_name, may_match_word, may_name, may_share_subcommand, plain};
 use super::shell::{SimpleCommand, Use, Word};
 
 /// The maximum number of words that are compared as paths with each word of a rule; one of more may
@@ -160,7 +160,11 @@ impl FormWords<'_> {
             ("git", Some("stash")) => "push save",
             _ => return false,
         };
-        let is_default = |at: &usize| defaults.split(' ').any(|word| same(&rule[*at], word));
+        let is_default = |at: &usize| {
+            defaults
+                .split(' ')
+                .any(|word| may_match_word(&rule[*at], word))
+        };
         let is_option = |word: &Word| word.literal().is_some_and(|text| text.starts_with('-'));
         argv[own[0] + 1..].iter().all(is_option) && !rule_own.iter().any(is_default)
     }
@@ -207,7 +211,7 @@ impl FormWords<'_> {
             command: &command,
             place: self.place,
         };
-        rule.len() < 2 || name != last(&rule[0]) || words.may_be_about(rule)
+        rule.len() < 2 || name != file_name(&rule[0]) || words.may_be_about(rule)
     }
 
     /// Returns `true` if no option of the command may mean the option of a rule.
@@ -352,19 +356,19 @@ impl FormWords<'_> {
 
     /// Returns `true` if a word may name the file of a rule, which may be in another folder.
     pub(super) fn names_file(&self, file: &str) -> bool {
-        let file = last(file).to_lowercase();
+        let file = file_name(file).to_lowercase();
         let mut words = self.command.argv[1..].iter();
         words.any(|word| {
             plain(word)
                 .split(['/', ':', '='])
-                .any(|name| same(&file, name))
+                .any(|name| may_match_word(&file, name))
         })
     }
 
     /// Returns `true` if a shell or an interpreter may run the file of a rule, which it may name
     /// with another folder or ending, or as a module.
     pub(super) fn may_run(&self, file: &str) -> bool {
-        let file = last(file).to_lowercase();
+        let file = file_name(file).to_lowercase();
         let is_file = |name: &str| {
             let names = [
                 name,
@@ -372,7 +376,7 @@ impl FormWords<'_> {
                 name.rsplit('.').next().unwrap_or_default(),
             ];
             let mut names = names.into_iter().filter(|name| !name.is_empty());
-            names.any(|name| same(&file, name) || same(stem(&file), name))
+            names.any(|name| may_match_word(&file, name) || may_match_word(stem(&file), name))
         };
         let may_be = |word: &Word| {
             let text = plain(word);
@@ -418,9 +422,9 @@ fn may_take(word: &Word, names: &[&str]) -> bool {
     let own_text = word.literal().unwrap_or_default().to_lowercase();
     let text = plain(word);
     let mut segments = text.rsplit('/');
-    names.contains(&last(own_text.trim_end_matches('/')))
+    names.contains(&file_name(own_text.trim_end_matches('/')))
         || match segments.find(|name| name.contains(char::is_alphanumeric)) {
-            Some(own_name) => names.iter().any(|name| same(name, own_name)),
+            Some(own_name) => names.iter().any(|name| may_match_word(name, own_name)),
             None => word.is_glob() && !word.is_dynamic(),
         }
 }

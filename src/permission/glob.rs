@@ -43,7 +43,7 @@ pub(crate) fn tokens(text: &str) -> Vec<GlobToken> {
 }
 
 /// Returns the character of a token that is no wildcard.
-pub(crate) fn character(token: &GlobToken) -> Option<char> {
+pub(crate) fn literal_char(token: &GlobToken) -> Option<char> {
     match token {
         GlobToken::Char(c) => Some(*c),
         _ => None,
@@ -140,7 +140,7 @@ impl NameGlob {
     pub(crate) fn names(&self) -> Option<Vec<String>> {
         self.alternatives
             .iter()
-            .map(|pattern| pattern.iter().map(character).collect())
+            .map(|pattern| pattern.iter().map(literal_char).collect())
             .collect()
     }
 }
@@ -181,7 +181,7 @@ fn braces(text: &str) -> Option<(&str, Vec<&str>, &str)> {
 /// One name against another; both may hold wildcards. In folders on the way, the shell may be set
 /// to match dots.
 pub(super) fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) -> Match {
-    let is_wild = |token: &GlobToken| character(token).is_none();
+    let is_wild = |token: &GlobToken| literal_char(token).is_none();
     if !given.iter().chain(wanted).any(is_wild) {
         return (given == wanted).into();
     }
@@ -194,7 +194,9 @@ pub(super) fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) 
     }
 
     // NUL is in no file name, so only a wildcard of the rule matches it.
-    let name = given.iter().map(|token| character(token).unwrap_or('\0'));
+    let name = given
+        .iter()
+        .map(|token| literal_char(token).unwrap_or('\0'));
     let name: Vec<char> = name.collect();
     if matches(wanted, &name) {
         Match::Yes

@@ -108,7 +108,7 @@ impl<'a> Links<'a> {
         self.bases(&path).iter().any(|base| {
             let path = join(base, &path);
             let target = || fs::read_link(&path).unwrap_or_default();
-            !self.disk.look()
+            !self.disk.may_look()
                 || path
                     .match_indices("/..")
                     .any(|(at, _)| is_missing(&path[..at]))
@@ -189,7 +189,7 @@ impl<'a> Links<'a> {
         for path in paths {
             // A shell may be set to expand to hidden files.
             for path in self.disk.expand(path, true)? {
-                if !self.disk.look() {
+                if !self.disk.may_look() {
                     return None;
                 }
                 targets.extend(destination(&path, self.context).map(Word::from_text));

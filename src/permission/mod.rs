@@ -161,12 +161,9 @@
 //! `python3 build.py` run code of the workspace by design, and a rule about another program or a
 //! file does not see what that code does.
 
-mod about;
-mod arrivals;
 mod beneath;
 mod call_accesses;
 mod call_size;
-mod clues;
 mod command_paths;
 mod config;
 mod decide;
@@ -177,8 +174,9 @@ mod folders;
 mod form_words;
 mod glob;
 mod grants;
-mod hidden;
+mod hidden_effects;
 mod host;
+mod leads;
 mod links;
 mod matching;
 mod open_files;
@@ -192,8 +190,10 @@ mod protected;
 mod readable;
 mod repository;
 mod rule;
+mod rule_words;
 mod rules_gate;
 pub(crate) mod shell;
+mod spellings;
 mod suggest;
 mod tree_copies;
 mod trees;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::folders::Folders;
-use super::glob::{GlobToken, Match, character, segment, tokens};
+use super::glob::{GlobToken, Match, literal_char, segment, tokens};
 use super::links::pattern_destination;
 use super::open_files::{leads_elsewhere, lies_in_open_folder};
 use super::shell::{Part, Word};
@@ -183,11 +183,11 @@ pub(super) fn text_of(segment: &Segment) -> Option<String> {
     let Segment::Name(name) = segment else {
         return None;
     };
-    name.iter().map(character).collect()
+    name.iter().map(literal_char).collect()
 }
 
 pub(super) fn is_literal(segment: &Segment) -> bool {
-    let is_known = |token: &GlobToken| character(token).is_some();
+    let is_known = |token: &GlobToken| literal_char(token).is_some();
     matches!(segment, Segment::Name(name) if name.iter().all(is_known))
 }
 

@@ -1,12 +1,12 @@
 //! Patterns of commands: `git:*`, `npm run test`, `git * main`, matched on words.
 
-use super::about::{last, plain};
-use super::clues::{has_host, may_climb};
-use super::glob::{GlobToken, character, matches, tokens};
+use super::glob::{GlobToken, literal_char, matches, tokens};
 use super::options::{WordsAndFlags, has_flag, variants};
 use super::paths::lexical;
 use super::programs::is_versioned;
+use super::rule_words::{file_name, plain};
 use super::shell::{SimpleCommand, Word};
+use super::spellings::{has_host, may_climb};
 
 /// A specifier of `Bash(..)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +34,9 @@ impl PatternWord {
 
     /// Returns the word as it is written, without quotes.
     pub(super) fn text(&self) -> String {
-        let character = |token: &GlobToken| character(token).unwrap_or('*');
+        let pattern_char = |token: &GlobToken| literal_char(token).unwrap_or('*');
         self.tokens()
-            .map_or_else(|| "*".to_owned(), |t| t.iter().map(character).collect())
+            .map_or_else(|| "*".to_owned(), |t| t.iter().map(pattern_char).collect())
     }
 
     /// Returns the pattern of a word that is not `*` alone.
@@ -99,7 +99,7 @@ impl CommandPattern {
             self.allows_more_words || (self.words.len() == 1 && ends_open(&self.words[0]));
         if let Some(script) = command.script {
             let word = self.words.get(script).and_then(PatternWord::tokens);
-            let is_named = word.is_some_and(|word| word.iter().all(|t| character(t).is_some()));
+            let is_named = word.is_some_and(|word| word.iter().all(|t| literal_char(t).is_some()));
             if !is_named {
                 return false;
             }
@@ -161,7 +161,7 @@ impl CommandPattern {
     /// that it may run.
     pub(super) fn may_name(&self, command: &SimpleCommand) -> bool {
         let program = self.words.first().and_then(PatternWord::tokens);
-        let text: Option<String> = program.and_then(|p| p.iter().map(character).collect());
+        let text: Option<String> = program.and_then(|p| p.iter().map(literal_char).collect());
         let name = command.program().map(|name| name.to_lowercase());
         let (Some(text), Some(name)) = (text, name) else {
             return !command.argv.is_empty();
@@ -266,7 +266,7 @@ impl CommandPattern {
             };
             let is_open = tokens.last() == Some(&GlobToken::Many);
             let literal = tokens.iter().take(tokens.len() - usize::from(is_open));
-            match literal.map(character).collect::<Option<String>>()? {
+            match literal.map(literal_char).collect::<Option<String>>()? {
                 text if text.starts_with('-') && text.len() > 1 => parts.flags.push(text),
                 text if !is_open => parts.words.push(text),
                 _ => return None,
@@ -282,8 +282,8 @@ impl CommandPattern {
 fn word_matches(wanted: &[GlobToken], word: &Word, at: usize) -> bool {
     let Some(text) = word.literal() else {
         // A glob in the place of the program.
-        let name: Vec<char> = wanted.iter().map_while(character).collect();
-        return at == 0 && !word.is_dynamic() && matches(&tokens(last(&plain(word))), &name);
+        let name: Vec<char> = wanted.iter().map_while(literal_char).collect();
+        return at == 0 && !word.is_dynamic() && matches(&tokens(file_name(&plain(word))), &name);
     };
     let is_path = text.contains('/') && !text.contains("://");
     let is_folded = at == 0 && matches(wanted, &chars(&text.to_lowercase()));

@@ -24,7 +24,7 @@ pub(super) fn is_own(folder: &PathOf, context: &PathContext, disk: &Disk) -> boo
     let mut folders = candidates
         .iter()
         .map(Path::new)
-        .filter(|folder| *folder == workspace || !disk.look() || folder.exists())
+        .filter(|folder| *folder == workspace || !disk.may_look() || folder.exists())
         .peekable();
     folders.peek().is_some()
         && folder.is_known()
@@ -35,7 +35,7 @@ pub(super) fn is_own(folder: &PathOf, context: &PathContext, disk: &Disk) -> boo
 fn belongs(folder: &Path, workspace: &Path, disk: &Disk) -> bool {
     let is_repository = |folder: &Path| {
         let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
-        !disk.look() || has(".git") || has("HEAD") && has("objects") && has("refs")
+        !disk.may_look() || has(".git") || has("HEAD") && has("objects") && has("refs")
     };
     let mut folders = folder.ancestors().take_while(|folder| *folder != workspace);
     folder.starts_with(workspace) && !folders.any(is_repository)

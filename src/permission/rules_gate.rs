@@ -453,8 +453,10 @@ impl PermissionGate for PermissionRules {
         blocking(move || Ok(rules.decision(&request, &Disk::default()))).await
     }
 
-    /// Returns `None` for a call that is not large if the explanation takes long, because it is
-    /// made on the executor then. The decisions of these rules have their explanations.
+    /// The caller explains a large call on a thread for blocking work, and any other call on the
+    /// executor: an explanation of the latter that would take long is omitted. `None` loses nothing
+    /// for the decisions of these rules, which have their explanations
+    /// (`ToolDecision::with_explanation`).
     fn explain(&self, request: &GateRequest) -> Option<String> {
         let explain = |disk: &Disk| {
             let call = CallAccesses::of(&request.call, &*request.tool, &self.context, disk);

@@ -127,7 +127,7 @@ impl Line<'_> {
         let mut paths = paths
             .filter_map(|path| self.disk.expand(path, true))
             .flatten();
-        !paths.any(|path| self.disk.look() && fs::symlink_metadata(&path).is_ok())
+        !paths.any(|path| self.disk.may_look() && fs::symlink_metadata(&path).is_ok())
     }
 
     /// Returns `true` if another command may change what is in the source.
@@ -143,7 +143,7 @@ impl Line<'_> {
         };
         self.changes.iter().any(|change| {
             change.command != Some(command)
-                && (!self.disk.compare() || is_in_source(change) || is_around_source(change))
+                && (!self.disk.may_compare() || is_in_source(change) || is_around_source(change))
         })
     }
 }
@@ -197,7 +197,7 @@ impl<'a> Comparison<'a> {
             _ => vec![None],
         };
         let disk = self.disk;
-        let is_folder = |path: &String| disk.look() && Path::new(&join(path, "")).is_dir();
+        let is_folder = |path: &String| disk.may_look() && Path::new(&join(path, "")).is_dir();
         let sources = sources.iter();
         for source in sources.filter(|source| source.iter().all(is_folder)) {
             let name = source.as_deref().map(Path::new).and_then(Path::file_name);
@@ -221,7 +221,7 @@ impl<'a> Comparison<'a> {
 
             let (source, target) = pair;
             for name in self.names(source.as_deref(), &target) {
-                if !self.disk.look() {
+                if !self.disk.may_look() {
                     return;
                 }
                 let original = source.as_deref().map(|source| join(source, &name));

@@ -56,7 +56,7 @@ impl Walk<'_> {
         };
         // The links of the folder are looked up for each pattern, even if it has no entries.
         self.disk
-            .answer(question, || !self.disk.look() || self.find(folder))
+            .answer(question, || !self.disk.may_look() || self.find(folder))
     }
 
     fn find(self, folder: &str) -> bool {
@@ -80,7 +80,8 @@ impl Walk<'_> {
 
             for entry in entries {
                 entry_count += 1;
-                if entry_count > MAX_ENTRIES || folder.depth > MAX_DEPTH || !self.disk.compare() {
+                if entry_count > MAX_ENTRIES || folder.depth > MAX_DEPTH || !self.disk.may_compare()
+                {
                     return true;
                 }
 
@@ -129,7 +130,7 @@ impl Walk<'_> {
             return Ok(None);
         }
 
-        if !self.disk.look() {
+        if !self.disk.may_look() {
             return Err(Reached);
         }
 

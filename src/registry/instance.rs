@@ -37,6 +37,7 @@ pub struct Instance {
     pub(super) user: Arc<str>,
     pub(super) template: Arc<SharedTemplate>,
     pub(super) parts: Parts,
+    /// Applied to each builder before it is built: the functions of the program and of the server.
     pub(super) complete: CompleteBuilder,
     pub(super) store: Arc<dyn SessionStore>,
     pub(super) tools: ToolStore,
@@ -52,7 +53,7 @@ pub(super) struct Current {
     pub(super) agent: Agent,
     pub(super) workspace: Workspace,
     pub(super) overrides: HookOverrides,
-    /// The configuration with the backend of this user.
+    /// The configuration with the backend of this user; `None` if the template is a builder.
     pub(super) config: Option<Arc<AgentConfig>>,
 }
 
@@ -176,7 +177,8 @@ impl Instance {
         }
     }
 
-    /// Returns `true` if the backend was moved.
+    /// Returns `true` if the user's backend is not the template's, since
+    /// [`set_backend`](Self::set_backend) changed it.
     pub(super) fn has_moved_backend(&self) -> bool {
         let current = read(&self.current);
         let backend = current.config.as_ref().map(|config| &config.backend);
@@ -193,10 +195,10 @@ impl Instance {
             )));
         }
         let mut names = enable.iter().chain(disable);
-        names.try_for_each(|name| self.check_hook(name))
+        names.try_for_each(|name| self.check_hook_name(name))
     }
 
-    fn check_hook(&self, name: &str) -> Result<()> {
+    fn check_hook_name(&self, name: &str) -> Result<()> {
         match &**self.template {
             Template::Config(_) => check_hook(name).map_err(invalid),
             Template::Builder(builder) => {
@@ -374,7 +376,7 @@ pub(super) fn build_agent(
         .build()
 }
 
-/// Starts the backend of a user.
+/// Returns the workspace of a user. Starts its backend if it is not in use.
 pub(super) async fn start_workspace(
     config: &AgentConfig,
     parts: &Parts,
@@ -395,9 +397,9 @@ pub(super) async fn start_workspace(
         .await
 }
 
-/// Returns the backend of a user for the description of an agent: a backend in use, or a folder,
-/// which no later call uses. If the files are in memory or in a container and not in use, the
-/// backend has no files.
+/// Opens the workspace of a user to describe the agent. Uses the backend that is in use. Otherwise
+/// a local folder is opened for this workspace alone, and files in memory or in a container are
+/// replaced by an empty backend, so that no container is started.
 #[cfg(feature = "server")]
 pub(super) async fn describing_workspace(
     config: &AgentConfig,

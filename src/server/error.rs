@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::error::{Error, ErrorKind};
 use crate::util::secret::redacted;
 
-use super::runs::{ReaderRefusal, RunRefusal};
+use super::runs::{RunRefusal, TooManyStreams};
 
 /// The time after which a request that exceeded a limit may be retried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -245,8 +245,8 @@ impl From<RunRefusal> for ApiError {
     }
 }
 
-impl From<ReaderRefusal> for ApiError {
-    fn from(refusal: ReaderRefusal) -> Self {
+impl From<TooManyStreams> for ApiError {
+    fn from(refusal: TooManyStreams) -> Self {
         Self::too_many(refusal.to_string())
     }
 }

@@ -13,7 +13,7 @@ use crate::util::json::json_len;
 
 use super::app::App;
 use super::error::ApiError;
-use super::runs::{MAX_WAIT, SearchPermit, Space};
+use super::runs::{FileListPermit, MAX_WAIT, Space};
 use super::users::Caller;
 
 /// The maximum size of the JSON of a file, in bytes, and the space that a reply takes while its
@@ -94,8 +94,11 @@ impl ReplySpace {
 /// # Errors
 ///
 /// Returns a 429 if other lists of the user take 30 seconds.
-pub(super) async fn search_permit(app: &App, caller: &Caller) -> Result<SearchPermit, ApiError> {
-    let permit = timeout(MAX_WAIT, app.runs.quota_of(caller.id()).acquire_search()).await;
+pub(super) async fn file_list_permit(
+    app: &App,
+    caller: &Caller,
+) -> Result<FileListPermit, ApiError> {
+    let permit = timeout(MAX_WAIT, app.runs.quota_of(caller.id()).acquire_file_list()).await;
     permit.map_err(|_| {
         ApiError::too_many(
             "your other requests list files or skills; wait for one of them and try again",

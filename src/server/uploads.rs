@@ -18,11 +18,12 @@ const MAX_UPLOADS: usize = 16;
 /// The maximum number of concurrent uploads of one user.
 const MAX_USER_UPLOADS: usize = 2;
 
-/// The time for which the bytes of a user are added up.
+/// The time after which the bytes of a user are counted from zero again.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The bytes that a file counts in addition to its path and its content.
-const ENTRY: usize = 4 * 1024;
+/// The bytes that a file counts in addition to its path and its content, and a copy in addition to
+/// its size.
+const ENTRY_BYTES: usize = 4 * 1024;
 
 /// The uploads of all users. Clones share them.
 #[derive(Clone)]
@@ -33,23 +34,25 @@ pub(super) struct Uploads {
 }
 
 struct UserUploads {
-    in_progress: usize,
-    /// The bytes uploaded since `start`.
+    /// The number of uploads in progress.
+    open_count: usize,
+    /// The bytes that were uploaded and copied since `day_start`.
     bytes: u64,
-    start: Instant,
+    /// The time of the first of these bytes.
+    day_start: Instant,
 }
 
 impl UserUploads {
     fn new() -> Self {
         Self {
-            in_progress: 0,
+            open_count: 0,
             bytes: 0,
-            start: Instant::now(),
+            day_start: Instant::now(),
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.in_progress == 0 && (self.bytes == 0 || self.start.elapsed() >= DAY)
+        self.open_count == 0 && (self.bytes == 0 || self.day_start.elapsed() >= DAY)
     }
 }
 
@@ -69,40 +72,45 @@ impl Uploads {
     }
 
     /// Starts an upload of a user.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 429 if the user or the server has too many uploads in progress.
     pub(super) fn begin(&self, caller: &Caller) -> Result<UploadPermit, ApiError> {
         let mut users = lock(&self.users);
         users.retain(|_, user| !user.is_idle());
-        let own_uploads = users.get(caller.id()).map_or(0, |user| user.in_progress);
-        if own_uploads >= MAX_USER_UPLOADS {
+        let user_count = users.get(caller.id()).map_or(0, |user| user.open_count);
+        if user_count >= MAX_USER_UPLOADS {
             return Err(ApiError::too_many(format!(
                 "you have {MAX_USER_UPLOADS} uploads in progress, which is the limit; wait for one \
                  to end"
             )));
         }
-        if users.values().map(|user| user.in_progress).sum::<usize>() >= MAX_UPLOADS {
+        if users.values().map(|user| user.open_count).sum::<usize>() >= MAX_UPLOADS {
             return Err(ApiError::too_many(format!(
                 "the server has {MAX_UPLOADS} uploads in progress, which is the limit; try again later"
             )));
         }
         let user = users.entry(caller.id().clone());
-        user.or_insert_with(UserUploads::new).in_progress += 1;
+        user.or_insert_with(UserUploads::new).open_count += 1;
         Ok(UploadPermit {
             uploads: self.clone(),
             user: caller.id().clone(),
         })
     }
 
-    /// Counts bytes that are about to be written for a user, other than those of an upload.
+    /// Counts a copy of this size that is about to be made for a user.
     ///
     /// # Errors
     ///
-    /// Returns a 429 if the user has written too much within a day.
+    /// Returns a 429 if the user has uploaded and copied too much within a day.
     pub(super) fn count_copy(&self, caller: &Caller, bytes: usize) -> Result<(), ApiError> {
         let mut users = lock(&self.users);
         users.retain(|_, user| !user.is_idle());
-        self.count(&mut users, caller.id(), bytes.saturating_add(ENTRY))
+        self.count(&mut users, caller.id(), bytes.saturating_add(ENTRY_BYTES))
     }
 
+    /// Counts bytes of a user. A day begins with the first bytes after the end of the day before.
     fn count(
         &self,
         users: &mut HashMap<Arc<str>, UserUploads>,
@@ -110,11 +118,11 @@ impl Uploads {
         bytes: usize,
     ) -> Result<(), ApiError> {
         let user = users.entry(user.clone()).or_insert_with(UserUploads::new);
-        if user.start.elapsed() >= DAY {
+        if user.day_start.elapsed() >= DAY {
             user.bytes = 0;
         }
         if user.bytes == 0 {
-            user.start = Instant::now();
+            user.day_start = Instant::now();
         }
         let max_bytes = self.max_bytes;
         let total = user.bytes.saturating_add(bytes as u64);
@@ -124,7 +132,7 @@ impl Uploads {
                  limit is {max_bytes}; try again later",
                 user.bytes
             );
-            let time = DAY.saturating_sub(user.start.elapsed());
+            let time = DAY.saturating_sub(user.day_start.elapsed());
             return Err(ApiError::too_many(text).with_retry_after(time));
         }
         user.bytes = total;
@@ -139,14 +147,14 @@ impl UploadPermit {
     ///
     /// Returns the same errors as [`count`](Self::count).
     pub(super) fn count_file(&self, path: &str, content: &[u8]) -> Result<(), ApiError> {
-        self.count(content.len() + path.len() + ENTRY)
+        self.count(content.len() + path.len() + ENTRY_BYTES)
     }
 
     /// Counts bytes that are about to be written.
     ///
     /// # Errors
     ///
-    /// Returns a 429 if the user has uploaded too much within a day.
+    /// Returns a 429 if the user has uploaded and copied too much within a day.
     fn count(&self, bytes: usize) -> Result<(), ApiError> {
         let mut users = lock(&self.uploads.users);
         self.uploads.count(&mut users, &self.user, bytes)
@@ -156,7 +164,7 @@ impl UploadPermit {
 impl Drop for UploadPermit {
     fn drop(&mut self) {
         if let Some(user) = lock(&self.uploads.users).get_mut(&self.user) {
-            user.in_progress -= 1;
+            user.open_count -= 1;
         }
     }
 }
@@ -164,7 +172,7 @@ impl Drop for UploadPermit {
 impl fmt::Debug for Uploads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let users = lock(&self.users);
-        let count: usize = users.values().map(|user| user.in_progress).sum();
+        let count: usize = users.values().map(|user| user.open_count).sum();
         f.debug_tuple("Uploads").field(&count).finish()
     }
 }

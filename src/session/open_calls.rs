@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::message::Message;
 
-/// Lists of up to this many calls are searched, and stay in order.
-const SEARCHED: usize = 64;
+/// The maximum length of a list that is searched, and stays in order. A longer list has an index.
+const MAX_SEARCHED: usize = 64;
 
 /// The positions of calls in the lists of a session: the calls that have started, and the results
 /// of the calls that have ended.
@@ -65,7 +65,7 @@ impl CallEntry for Arc<Message> {
     }
 
     fn is(&self, id: &str) -> bool {
-        answers(self, id)
+        is_result_of(self, id)
     }
 }
 
@@ -78,8 +78,9 @@ struct Index {
 }
 
 impl Index {
+    /// Adds an item. A long list takes no item without an id, and none with the id of another item.
     fn push<T: CallEntry>(&mut self, list: &mut Vec<T>, item: T) {
-        if list.len() < SEARCHED {
+        if list.len() < MAX_SEARCHED {
             self.positions.clear();
             list.push(item);
             return;
@@ -89,11 +90,12 @@ impl Index {
             self.positions.insert(id.clone(), list.len());
             list.push(item);
         }
-        self.list = place(list);
+        self.list = address_and_len(list);
     }
 
+    /// Removes the items of a call. In a long list, the last item takes the free position.
     fn remove<T: CallEntry>(&mut self, list: &mut Vec<T>, id: &str) {
-        if list.len() <= SEARCHED {
+        if list.len() <= MAX_SEARCHED {
             self.positions = HashMap::new();
             list.retain(|item| !item.is(id));
             return;
@@ -107,21 +109,22 @@ impl Index {
             }
         }
 
-        self.list = place(list);
+        self.list = address_and_len(list);
     }
 
-    /// Returns the position of a call. The index is rebuilt when the list was changed meanwhile.
+    /// Returns the position of a call in a long list. The index is rebuilt if the list was changed
+    /// meanwhile, which removes the items that [`push`](Self::push) does not add.
     fn find<T: CallEntry>(&mut self, list: &mut Vec<T>, id: &str) -> Option<usize> {
         let is_there = |position: &usize| list.get(*position).is_some_and(|item| item.is(id));
         let position = self.positions.get(id);
-        let is_current = !self.positions.is_empty() && self.list == place(list);
+        let is_current = !self.positions.is_empty() && self.list == address_and_len(list);
         if is_current && position.is_none_or(is_there) {
             return position.copied();
         }
 
         self.positions = HashMap::with_capacity(list.len());
 
-        // If several entries have the same id, the first is kept.
+        // If several items have the same id, the first stays.
         list.retain(|item| {
             let position = self.positions.len();
             let Some(Entry::Vacant(entry)) = item.id().map(|id| self.positions.entry(id.clone()))
@@ -137,11 +140,11 @@ impl Index {
     }
 }
 
-fn place<T>(list: &[T]) -> (usize, usize) {
+fn address_and_len<T>(list: &[T]) -> (usize, usize) {
     (list.as_ptr().addr(), list.len())
 }
 
-fn answers(message: &Message, call_id: &str) -> bool {
+fn is_result_of(message: &Message, call_id: &str) -> bool {
     message
         .as_tool_result()
         .is_some_and(|result| *result.tool_call_id == *call_id)

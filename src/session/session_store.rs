@@ -169,8 +169,8 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
     /// Returns all sessions, including the sessions of subagents ([`SessionInfo::parent`]), the
-    /// most recently written first. The durable stores return the newest 100,000 at most, and 32
-    /// MiB of their texts.
+    /// most recently written first. The durable stores return at most the newest 100,000, and fewer
+    /// if the strings of the entries take more than 32 MiB.
     ///
     /// # Errors
     ///
@@ -181,12 +181,12 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Returns the sessions of the subagents of a session, and of theirs, each after its parent
     /// ([`SessionInfo::parent`]). The session itself need not exist.
     ///
-    /// The provided method lists all sessions. A store may omit sessions whose id does not begin
-    /// with `ID:sub:`, as the durable stores do, so that they need not read all. The ids that this
-    /// crate makes for the sessions of subagents begin so. If such an id would be too long, it
-    /// begins with the id of an earlier ancestor, and these stores return the session only for that
-    /// ancestor and the ones before it. A server that removes a thread removes the sessions that
-    /// this method returns.
+    /// The provided method lists all sessions. A store may omit a session whose id does not begin
+    /// with `ID:sub:`, so that it need not read all sessions; the durable stores do. This crate
+    /// gives the sessions of subagents such ids. If the id would be too long, it begins with the id
+    /// of an earlier ancestor instead, and the durable stores return the session only for that
+    /// ancestor and those before it. A server that removes a thread removes the sessions that this
+    /// method returns.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ pub(in crate::config) struct Node {
     pub(in crate::config) tree: Tree,
 }
 
-/// A value.
+/// A value: a scalar, or a list or map of values with their positions.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::config) enum Tree {
     Null,
@@ -157,7 +157,8 @@ pub(in crate::config) fn parse_yaml(text: &str) -> Result<Node, Fault> {
     ))
 }
 
-/// Parses JSON, which is YAML once the tabs between its values are replaced.
+/// Parses JSON, which is YAML once the tabs between its values are replaced (a string of valid JSON
+/// has none).
 pub(in crate::config) fn parse_json(text: &str) -> Result<Node, Fault> {
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         let position = Position {

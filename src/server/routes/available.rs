@@ -13,7 +13,7 @@ use crate::registry::Instance;
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::large_reply::{ReplySpace, search_permit};
+use super::super::large_reply::{ReplySpace, file_list_permit};
 use super::super::users::Caller;
 use super::flow::is_configurable;
 use super::query::QueryOf;
@@ -113,7 +113,7 @@ async fn skills(
     caller: Caller,
     QueryOf(params): QueryOf<Params>,
 ) -> Result<Response, ApiError> {
-    let _permit = search_permit(&app, &caller).await?;
+    let _permit = file_list_permit(&app, &caller).await?;
     let mut skills = Vec::new();
     for instance in instances(&app, &caller, &params).await? {
         let of_agent = instance.skills().await.into_iter();

@@ -18,7 +18,8 @@ use super::super::stream::ai_sdk::{AiSdkInput, Trigger};
 use super::super::stream::{Encoder, EncoderOptions, RunInput, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::input::MAX_INPUT_ID;
-use super::launch::{LaunchInput, LaunchOptions, OpenedThread};
+use super::launch::{LaunchInput, LaunchOptions};
+use super::opened_thread::OpenedThread;
 use super::stream::StreamCall;
 use super::threads::milliseconds;
 

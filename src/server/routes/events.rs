@@ -20,11 +20,11 @@ use crate::session::{AgentState, SessionStore};
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::runs::{ReaderPermit, ServerRun, Space, StorePermit};
+use super::super::runs::{ServerRun, Space, StorePermit, StreamPermit};
 use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::super::users::Caller;
-use super::launch::{load_in_time, own_pending, owned_state};
+use super::opened_thread::{load_in_time, own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
 use super::query::StreamRequest;
 use super::schemas;
@@ -117,7 +117,7 @@ async fn thread_events(
     }
     let thread = RemoteThread {
         encoder: Encoder::new(request.format, EncoderOptions::new("remote")),
-        permit: ReaderPermit::take(app.runs.quota_of(caller.id()))?,
+        permit: StreamPermit::take(app.runs.quota_of(caller.id()))?,
         is_closing: app.is_closing.clone(),
         store,
         id,
@@ -181,7 +181,7 @@ struct RemoteThread {
     /// One encoder for the whole stream, so that it begins and ends only once.
     encoder: Encoder,
     is_over: bool,
-    permit: ReaderPermit,
+    permit: StreamPermit,
 }
 
 impl RemoteThread {
@@ -336,7 +336,7 @@ async fn server_events(
             "the server has too many event streams; try again later",
         ));
     }
-    let permit = ReaderPermit::take(app.runs.quota_of(caller.id()))?;
+    let permit = StreamPermit::take(app.runs.quota_of(caller.id()))?;
     let subscription = app.registry.events().subscribe(caller.id().clone());
     let events = ServerEvents {
         subscription,
@@ -353,7 +353,7 @@ async fn server_events(
 struct ServerEvents {
     subscription: EventSubscription,
     app: App,
-    _permit: ReaderPermit,
+    _permit: StreamPermit,
 }
 
 impl ServerEvents {
@@ -462,7 +462,7 @@ mod tests {
             pause: Duration::ZERO,
             encoder: Encoder::new(StreamFormat::Events, EncoderOptions::new("remote")),
             is_over: false,
-            permit: ReaderPermit::take(runs.quota_of(&"ann".into())).unwrap(),
+            permit: StreamPermit::take(runs.quota_of(&"ann".into())).unwrap(),
         };
         (store, lease, reader, shutdown)
     }

@@ -21,7 +21,7 @@ use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::UploadBody;
-use super::super::large_reply::{MAX_BYTES, ReplySpace, search_permit};
+use super::super::large_reply::{MAX_BYTES, ReplySpace, file_list_permit};
 use super::super::users::Caller;
 use super::path::Path;
 use super::query::QueryOf;
@@ -130,7 +130,7 @@ async fn list(
 ) -> Result<Response, ApiError> {
     let backend = backend_of(&app, &caller, &path.agent).await?;
     let folder = params.path.unwrap_or_default();
-    let _permit = search_permit(&app, &caller).await?;
+    let _permit = file_list_permit(&app, &caller).await?;
     let entries = backend
         .list(&folder)
         .await

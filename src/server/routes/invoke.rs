@@ -26,7 +26,8 @@ use super::super::large_reply::{ReplySpace, measured};
 use super::super::runs::ServerRun;
 use super::super::users::Caller;
 use super::input::RunBody;
-use super::launch::{LaunchInput, LaunchOptions, launch, open};
+use super::launch::{LaunchInput, LaunchOptions, launch};
+use super::opened_thread::open;
 use super::path::Path;
 use super::schemas;
 

@@ -15,6 +15,7 @@ mod input;
 mod invoke;
 mod launch;
 mod messages;
+mod opened_thread;
 mod path;
 mod query;
 mod resume;

@@ -10,7 +10,7 @@ use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::RawBody;
-use super::super::runs::ReaderPermit;
+use super::super::runs::StreamPermit;
 use super::super::stream::StreamFormat;
 use super::super::stream::ag_ui::AgUiInput;
 use super::super::stream::ai_sdk::AiSdkInput;
@@ -18,7 +18,8 @@ use super::super::stream_reply;
 use super::super::users::Caller;
 use super::clients;
 use super::input::RunBody;
-use super::launch::{LaunchInput, LaunchOptions, OpenedThread, launch, open};
+use super::launch::{LaunchInput, LaunchOptions, launch};
+use super::opened_thread::{OpenedThread, open};
 use super::path::Path;
 use super::query::StreamRequest;
 use super::schemas;
@@ -129,7 +130,7 @@ impl StreamCall<'_> {
     ) -> Result<Response, ApiError> {
         let Self { app, caller, .. } = *self;
         // Taken first, for a refused request must not have begun a run.
-        let permit = ReaderPermit::take(app.runs.quota_of(caller.id()))?;
+        let permit = StreamPermit::take(app.runs.quota_of(caller.id()))?;
         let client_run_id = options.client_run_id.clone();
         let run = launch(app, caller, opened, launch_input, options)?;
         let reader = run.reader_with(permit, self.format, client_run_id, None);

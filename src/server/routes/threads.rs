@@ -23,7 +23,7 @@ use super::super::large_reply::ReplySpace;
 use super::super::random::new_thread_id;
 use super::super::runs::{MAX_WAIT, RunKey, ServerRun, StoreId, StorePermit};
 use super::super::users::Caller;
-use super::launch::{own_pending, owned_state};
+use super::opened_thread::{own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
 use super::query::QueryOf;
 use super::schemas;
@@ -233,7 +233,7 @@ async fn list_permit(
 ) -> Result<StorePermit, ApiError> {
     let store = StoreId::of(store);
     let quota = app.runs.quota_of(caller.id());
-    let permit = timeout(MAX_WAIT, quota.acquire_list(&store)).await;
+    let permit = timeout(MAX_WAIT, quota.acquire_thread_list(&store)).await;
     permit.map_err(|_| {
         ApiError::too_many(
             "other requests list the threads of the store, which it takes to list and to delete \

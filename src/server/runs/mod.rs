@@ -17,7 +17,7 @@ pub(crate) use server_run::ServerRun;
 pub(crate) use store_id::StoreId;
 pub(crate) use table::{RunKey, RunRefusal, RunTable, StartRun};
 pub(crate) use user_quota::{
-    MAX_WAIT, ReaderPermit, ReaderRefusal, SearchPermit, Space, StorePermit,
+    FileListPermit, MAX_WAIT, Space, StorePermit, StreamPermit, TooManyStreams,
 };
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::sdk::SdkMessage;
 use super::super::stream::{Encoder, LAGGED, SseEvent, write_events};
 use super::log::{Cursor, ReadOutcome, ReaderStart};
 use super::server_run::ServerRun;
-use super::user_quota::{ReaderPermit, Space};
+use super::user_quota::{Space, StreamPermit};
 
 /// The text for a reader that ends because the streams of its user take too much memory.
 const TOO_LARGE: &str = "your open streams of long runs take as much memory as they may; close \
@@ -86,7 +86,7 @@ pub(crate) struct Reader {
     /// True if the stream begins with the state of the thread.
     needs_snapshot: bool,
     is_over: bool,
-    permit: ReaderPermit,
+    permit: StreamPermit,
     _presence: Presence,
 }
 
@@ -95,7 +95,7 @@ impl Reader {
         run: Arc<ServerRun>,
         start: ReaderStart,
         presence: Presence,
-        permit: ReaderPermit,
+        permit: StreamPermit,
     ) -> Self {
         let mut encoder = start.encoder;
         for message in &start.received {

@@ -24,7 +24,7 @@ use super::log::{LastReceived, Log};
 use super::position::Position;
 use super::reader::{Presence, Reader, Readers};
 use super::table::RunKey;
-use super::user_quota::{ReaderPermit, ReaderRefusal, UserQuota};
+use super::user_quota::{StreamPermit, TooManyStreams, UserQuota};
 
 /// The time between the departure of a run's last reader and its interrupt.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
@@ -211,21 +211,21 @@ impl ServerRun {
     ///
     /// # Errors
     ///
-    /// Returns an error if the user has too many readers.
+    /// Returns an error if the user has too many open streams.
     pub(crate) fn reader(
         self: &Arc<Self>,
         format: StreamFormat,
         client_run_id: Option<Arc<str>>,
         last_event_id: Option<&str>,
-    ) -> Result<Reader, ReaderRefusal> {
-        let permit = ReaderPermit::take(self.quota.clone())?;
+    ) -> Result<Reader, TooManyStreams> {
+        let permit = StreamPermit::take(self.quota.clone())?;
         Ok(self.reader_with(permit, format, client_run_id, last_event_id))
     }
 
     /// Adds a reader like [`reader`](Self::reader), with a permit that was acquired before.
     pub(crate) fn reader_with(
         self: &Arc<Self>,
-        permit: ReaderPermit,
+        permit: StreamPermit,
         format: StreamFormat,
         client_run_id: Option<Arc<str>>,
         last_event_id: Option<&str>,

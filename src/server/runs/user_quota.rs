@@ -32,31 +32,33 @@ pub(super) const MAX_INDEXES: usize = 256 * 1024 * 1024;
 const MAX_USER_LOADS: usize = 4;
 
 /// The maximum number of lists of one user's threads in progress.
-const MAX_USER_LISTS: usize = 1;
+const MAX_USER_THREAD_LISTS: usize = 1;
 
 /// The time that a request waits for the space and the permits that other requests hold.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// The maximum number of threads of all users that are loaded at the same time.
+/// The maximum number of loads of threads in progress, of all users.
 pub(super) const MAX_LOADS: usize = 16;
 
 /// The maximum number of lists of a store's threads in progress, since each may read all of it.
-pub(super) const MAX_LISTS: usize = 2;
+const MAX_THREAD_LISTS: usize = 2;
 
 /// The maximum number of lists of files and skills in progress of one user. In a container, each
 /// may take a process for each folder.
-const MAX_USER_SEARCHES: usize = 2;
+const MAX_USER_FILE_LISTS: usize = 2;
 
-/// The reason a reader cannot be added.
+/// The maximum of a semaphore on a 32-bit machine: 512 MiB. The docs of [`RunLimits`] name it.
+const MAX_READER_BYTES: u32 = u32::MAX >> 3;
+
+/// The refusal of a stream: the user has as many open streams as the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReaderRefusal {
-    /// The user has too many; the limit.
-    TooMany(usize),
+pub(crate) struct TooManyStreams {
+    pub(super) limit: usize,
 }
 
-impl fmt::Display for ReaderRefusal {
+impl fmt::Display for TooManyStreams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::TooMany(limit) = self;
+        let Self { limit } = self;
         write!(
             f,
             "you have {limit} open streams, which is the limit; close one and try again"
@@ -65,7 +67,7 @@ impl fmt::Display for ReaderRefusal {
 }
 
 /// The limits of one user and their current use: open streams, unsent bytes, bodies, loads, lists
-/// and searches.
+/// of threads, and lists of files and skills.
 #[derive(Debug)]
 pub(crate) struct UserQuota {
     stream_count: AtomicUsize,
@@ -80,9 +82,9 @@ pub(crate) struct UserQuota {
     /// The threads of the user that are loaded.
     loads: Arc<Semaphore>,
     /// The lists of threads in progress of the user.
-    lists: Arc<Semaphore>,
+    thread_lists: Arc<Semaphore>,
     /// The lists of files and skills in progress of the user.
-    searches: Arc<Semaphore>,
+    file_lists: Arc<Semaphore>,
     shared: SharedQuota,
 }
 
@@ -92,28 +94,28 @@ pub(super) struct SharedQuota {
     /// The loads in progress.
     loads: Arc<Semaphore>,
     /// The lists of threads in progress, by the store.
-    lists: Arc<Mutex<HashMap<StoreId, Weak<Semaphore>>>>,
+    thread_lists: Arc<Mutex<HashMap<StoreId, Weak<Semaphore>>>>,
 }
 
 impl Default for SharedQuota {
     fn default() -> Self {
         Self {
             loads: Arc::new(Semaphore::new(MAX_LOADS)),
-            lists: Arc::default(),
+            thread_lists: Arc::default(),
         }
     }
 }
 
 impl SharedQuota {
     /// The permits to list the threads of a store.
-    fn lists_of(&self, store: &StoreId) -> Arc<Semaphore> {
-        let mut lists = lock(&self.lists);
+    fn thread_lists_of(&self, store: &StoreId) -> Arc<Semaphore> {
+        let mut lists = lock(&self.thread_lists);
         lists.retain(|_, lists| lists.strong_count() > 0);
-        let of_store = lists.get(store).and_then(Weak::upgrade);
-        of_store.unwrap_or_else(|| {
-            let of_store = Arc::new(Semaphore::new(MAX_LISTS));
-            lists.insert(store.clone(), Arc::downgrade(&of_store));
-            of_store
+        let semaphore = lists.get(store).and_then(Weak::upgrade);
+        semaphore.unwrap_or_else(|| {
+            let semaphore = Arc::new(Semaphore::new(MAX_THREAD_LISTS));
+            lists.insert(store.clone(), Arc::downgrade(&semaphore));
+            semaphore
         })
     }
 }
@@ -122,7 +124,7 @@ impl UserQuota {
     pub(super) fn new(limits: &RunLimits, shared: SharedQuota) -> Self {
         let max_bytes = u32::try_from(limits.reader_bytes_per_user)
             .unwrap_or(u32::MAX)
-            .clamp(1, u32::MAX >> 3);
+            .clamp(1, MAX_READER_BYTES);
         Self {
             stream_count: AtomicUsize::new(0),
             max_streams: limits.readers_per_user,
@@ -131,8 +133,8 @@ impl UserQuota {
             max_bytes,
             bodies: Arc::new(Semaphore::new(MAX_BODIES)),
             loads: Arc::new(Semaphore::new(MAX_USER_LOADS)),
-            lists: Arc::new(Semaphore::new(MAX_USER_LISTS)),
-            searches: Arc::new(Semaphore::new(MAX_USER_SEARCHES)),
+            thread_lists: Arc::new(Semaphore::new(MAX_USER_THREAD_LISTS)),
+            file_lists: Arc::new(Semaphore::new(MAX_USER_FILE_LISTS)),
             shared,
         }
     }
@@ -160,9 +162,10 @@ impl UserQuota {
     /// # Cancel safety
     ///
     /// The future may be dropped; the list then loses its turn among the waiting lists.
-    pub(crate) async fn acquire_list(self: &Arc<Self>, store: &StoreId) -> StorePermit {
-        let shared_semaphore = self.shared.lists_of(store);
-        self.store_permit(&self.lists, &shared_semaphore).await
+    pub(crate) async fn acquire_thread_list(self: &Arc<Self>, store: &StoreId) -> StorePermit {
+        let shared_semaphore = self.shared.thread_lists_of(store);
+        self.store_permit(&self.thread_lists, &shared_semaphore)
+            .await
     }
 
     /// Waits for the permit to list files or skills of the user.
@@ -170,10 +173,10 @@ impl UserQuota {
     /// # Cancel safety
     ///
     /// The future may be dropped; the list then loses its turn among the waiting lists.
-    pub(crate) async fn acquire_search(self: &Arc<Self>) -> SearchPermit {
-        SearchPermit {
+    pub(crate) async fn acquire_file_list(self: &Arc<Self>) -> FileListPermit {
+        FileListPermit {
             // The semaphore is never closed.
-            _permit: self.searches.clone().acquire_owned().await.ok(),
+            _permit: self.file_lists.clone().acquire_owned().await.ok(),
             _quota: self.clone(),
         }
     }
@@ -215,19 +218,19 @@ impl UserQuota {
 /// The permit of one open stream, out of the streams that a user may have. Dropping it returns the
 /// permit.
 #[derive(Debug)]
-pub(crate) struct ReaderPermit {
+pub(crate) struct StreamPermit {
     quota: Arc<UserQuota>,
     /// The memory of the stream's index, which counts toward that of the user's streams.
     index_bytes: usize,
 }
 
-impl ReaderPermit {
+impl StreamPermit {
     /// Takes the permit for one more open stream.
     ///
     /// # Errors
     ///
     /// Returns an error if the user has as many open streams as the limit.
-    pub(crate) fn take(quota: Arc<UserQuota>) -> Result<Self, ReaderRefusal> {
+    pub(crate) fn take(quota: Arc<UserQuota>) -> Result<Self, TooManyStreams> {
         let limit = quota.max_streams;
         let add = |count: usize| (count < limit).then_some(count + 1);
         match quota
@@ -238,7 +241,7 @@ impl ReaderPermit {
                 quota,
                 index_bytes: 0,
             }),
-            Err(_) => Err(ReaderRefusal::TooMany(limit)),
+            Err(_) => Err(TooManyStreams { limit }),
         }
     }
 
@@ -267,7 +270,7 @@ impl ReaderPermit {
     }
 }
 
-impl Drop for ReaderPermit {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let quota = &self.quota;
         quota.stream_count.fetch_sub(1, Ordering::AcqRel);
@@ -277,9 +280,9 @@ impl Drop for ReaderPermit {
     }
 }
 
-/// The permit to load a thread, or to list threads. It is held until the content of the thread is
-/// dropped. Its holder never waits for the [`Space`] of a stream or reply: that is free only once a
-/// client reads, and its holder may wait for a load.
+/// The permit to load a thread, or to list threads, held until the content is dropped. A request
+/// that has it never waits for [`Space`]: space becomes free when a client reads, and a request
+/// that has space may wait for a load, so the two would wait for each other.
 #[derive(Debug)]
 pub(crate) struct StorePermit {
     _own_permit: Option<OwnedSemaphorePermit>,
@@ -289,8 +292,8 @@ pub(crate) struct StorePermit {
 }
 
 impl StorePermit {
-    /// Awaits an operation that loads the thread or lists threads. After [`MAX_WAIT`], the server
-    /// no longer counts it: a store that hangs must not stop those of others.
+    /// Awaits an operation of the store, with the permit. After [`MAX_WAIT`], the permit that all
+    /// users share is released, so that a store that hangs does not stop the loads of others.
     pub(crate) async fn hold_during<F: Future>(mut self, operation: F) -> F::Output {
         let mut operation = pin!(operation);
         if let Ok(output) = timeout(MAX_WAIT, &mut operation).await {
@@ -300,7 +303,8 @@ impl StorePermit {
         operation.await
     }
 
-    /// Lets another user load a thread, once this one is loaded.
+    /// Releases the permit that all users share, once the thread is loaded. The user's own permit
+    /// stays.
     pub(crate) fn end_load(&mut self) {
         self.shared_permit = None;
     }
@@ -308,7 +312,7 @@ impl StorePermit {
 
 /// The permit to list files or skills, held until the reply has its space.
 #[derive(Debug)]
-pub(crate) struct SearchPermit {
+pub(crate) struct FileListPermit {
     _permit: Option<OwnedSemaphorePermit>,
     _quota: Arc<UserQuota>,
 }

@@ -35,7 +35,7 @@ pub(super) struct LogFold {
     /// The time of the first record, in milliseconds since the Unix epoch.
     pub(super) created: u64,
     /// The time of the last record.
-    pub(super) at: u64,
+    pub(super) updated: u64,
     /// The number of the last record.
     pub(super) seq: u64,
     /// The highest fencing token.
@@ -46,7 +46,7 @@ pub(super) struct LogFold {
 #[derive(Clone, Copy, Debug)]
 struct Loss {
     /// The position of the message that follows.
-    place: usize,
+    position: usize,
     /// The number of messages that were lost before these.
     before: usize,
     count: usize,
@@ -70,7 +70,7 @@ impl LogFold {
             answered: None,
             snapshot: None,
             created: 0,
-            at: 0,
+            updated: 0,
             seq: 0,
             token: 0,
         }
@@ -125,18 +125,19 @@ impl LogFold {
         &self.session
     }
 
+    /// Applies an entry. Answered calls are removed from the session at once.
     pub(super) fn apply(&mut self, entry: LogEntry) {
         self.remove_answered();
         match entry {
             LogEntry::Record(record @ Record::Answered { .. }) => self.change(record),
-            entry => self.read(entry),
+            entry => self.replay(entry),
         }
     }
 
     /// Applies an entry of a log that is read from its beginning, which may have many answers.
     /// Answered calls may stay in the session until [`remove_answered`](Self::remove_answered) is
     /// called.
-    pub(super) fn read(&mut self, entry: LogEntry) {
+    pub(super) fn replay(&mut self, entry: LogEntry) {
         match entry {
             LogEntry::Record(record) => self.apply_record(record),
             // The writer had read the log with this loss, and its counts are correct.
@@ -185,16 +186,18 @@ impl LogFold {
         if let Some(loss) = self.lost.first()
             && has_positions
         {
-            self.clear_positions_from(loss.place);
+            self.clear_positions_from(loss.position);
         }
     }
 
+    /// Applies a record to the session, and counts its memory.
     fn change(&mut self, record: Record) {
         self.size.apply(&mut self.session, record);
     }
 
-    /// Applies a write from which records are missing: before the entry number `hole`, or at its
-    /// end. `messages` is the number of messages after the write, if it is known.
+    /// Applies a write from which records are missing: before the entry with the index `hole`, or
+    /// at the end of the write if no entry has this index. `messages` is the number of messages
+    /// after the write, if it is known.
     ///
     /// # Errors
     ///
@@ -208,14 +211,14 @@ impl LogFold {
     ) -> Result<()> {
         let mut remaining = entries.split_off(hole);
 
-        // The message of this info is missing.
+        // The message of these infos is missing.
         let is_info =
             |entry: &&LogEntry| matches!(entry, LogEntry::Record(Record::MessageInfo { .. }));
         remaining.drain(..remaining.iter().take_while(is_info).count());
         self.apply_incomplete(entries, check)?;
 
-        // A cut carries its own position.
-        if let Some(messages) = messages.filter(|_| !remaining.iter().any(is_cut)) {
+        // A truncation has its own position.
+        if let Some(messages) = messages.filter(|_| !remaining.iter().any(is_truncation)) {
             let is_message =
                 |entry: &&LogEntry| matches!(entry, LogEntry::Record(Record::Message { .. }));
             let base_len = messages.saturating_sub(remaining.iter().filter(is_message).count());
@@ -231,8 +234,8 @@ impl LogFold {
         self.apply_incomplete(remaining, check)
     }
 
-    /// Applies entries of a write from which others are missing. A cut also clears the positions
-    /// after it, because the records that cleared them may be missing.
+    /// Applies entries of a write from which others are missing. A truncation also clears the
+    /// positions after it, because the records that cleared them may be missing.
     fn apply_incomplete(
         &mut self,
         entries: Vec<LogEntry>,
@@ -240,9 +243,9 @@ impl LogFold {
     ) -> Result<()> {
         for entry in entries {
             check()?;
-            let cuts = is_cut(&entry);
-            self.read(entry);
-            if cuts {
+            let is_truncation = is_truncation(&entry);
+            self.replay(entry);
+            if is_truncation {
                 self.clear_positions_from(self.session.state.messages.len());
             }
         }
@@ -253,7 +256,7 @@ impl LogFold {
     /// when none was lost.
     fn truncate_to(&mut self, len: usize) {
         while let Some(loss) = self.lost.last_mut() {
-            let remaining = len.saturating_sub(loss.place.saturating_add(loss.before));
+            let remaining = len.saturating_sub(loss.position.saturating_add(loss.before));
             if remaining > 0 {
                 loss.count = loss.count.min(remaining);
                 break;
@@ -277,12 +280,12 @@ impl LogFold {
     }
 
     /// Adds lost messages after all others.
-    fn add_loss(&mut self, place: usize, count: usize) {
+    fn add_loss(&mut self, position: usize, count: usize) {
         let before = self.lost_count();
         match self.lost.last_mut() {
-            Some(loss) if loss.place == place => loss.count += count,
+            Some(loss) if loss.position == position => loss.count += count,
             _ => self.lost.push(Loss {
-                place,
+                position,
                 before,
                 count,
             }),
@@ -290,17 +293,17 @@ impl LogFold {
     }
 
     /// Clears the data that names messages by their positions, from this one on.
-    fn clear_positions_from(&mut self, place: usize) {
+    fn clear_positions_from(&mut self, position: usize) {
         let state = &mut self.session.state;
-        state.inputs.clear_positions_from(place);
+        state.inputs.clear_positions_from(position);
         let compaction = state.compaction.as_ref();
-        if compaction.is_some_and(|made| made.through_message > place) {
+        if compaction.is_some_and(|compaction| compaction.through_message > position) {
             state.compaction = None;
         }
     }
 
-    /// Returns the info for lists once `entries` are written at the time `at`.
-    pub(super) fn info_after(&self, entries: &[LogEntry], at: u64) -> LogSummary {
+    /// Returns the info for lists once `entries` are written at this time.
+    pub(super) fn info_after(&self, entries: &[LogEntry], timestamp: u64) -> LogSummary {
         let state = &self.session.state;
         let mut count = state.messages.len();
         let mut first_text = self.session.first_text.clone();
@@ -341,7 +344,11 @@ impl LogFold {
         LogSummary {
             messages: count,
             pending: pending.len(),
-            created: if self.exists() { self.created } else { at },
+            created: if self.exists() {
+                self.created
+            } else {
+                timestamp
+            },
             title: title.clone().or(first_text),
             user_id: user_id.clone(),
             cwd: cwd.clone(),
@@ -351,7 +358,7 @@ impl LogFold {
     }
 }
 
-fn is_cut(entry: &LogEntry) -> bool {
+fn is_truncation(entry: &LogEntry) -> bool {
     matches!(entry, LogEntry::Record(Record::Truncated { .. }))
 }
 

@@ -163,11 +163,14 @@ impl<L: Log> LogShared<L> {
         let group = group.into_iter().map(|write| (write.handle, write.request));
         let (mut handles, requests): (Vec<_>, Vec<_>) = group.unzip();
         let mut requests = requests.into_iter();
-        let mut slots: Vec<_> = handles.iter().map(|handle| handle.open.lock()).collect();
+        let mut log_guards: Vec<_> = handles
+            .iter()
+            .map(|handle| handle.log_cell.lock())
+            .collect();
         let mut members = Vec::new();
         let mut replies = Vec::new();
         let mut byte_count = 0_usize;
-        for (slot, handle) in slots.iter_mut().zip(&handles) {
+        for (log_guard, handle) in log_guards.iter_mut().zip(&handles) {
             if byte_count >= MAX_BYTES {
                 break;
             }
@@ -175,7 +178,9 @@ impl<L: Log> LogShared<L> {
                 break;
             };
 
-            let open_log = (**slot).as_mut().filter(|log| log.token == request.token);
+            let open_log = (**log_guard)
+                .as_mut()
+                .filter(|log| log.token == request.token);
             match self.encode(open_log, &handle.id, request.make_records) {
                 Ok(Some((open_log, append))) => {
                     byte_count = byte_count.saturating_add(append.bytes.len());
@@ -192,7 +197,7 @@ impl<L: Log> LogShared<L> {
         }
 
         replies.extend(self.append_members(members));
-        drop(slots);
+        drop(log_guards);
         let remaining_handles = handles.split_off(handles.len() - requests.len());
         let remaining = remaining_handles
             .into_iter()

@@ -222,7 +222,7 @@ pub(super) fn read_snapshot(id: &str, line: &[u8], max_bytes: usize) -> Option<L
     let mut fold = LogFold::of(id, session, size);
     fold.seq = outer.seq;
     fold.token = outer.token;
-    fold.at = outer.at;
+    fold.updated = outer.at;
     Some(fold)
 }
 

@@ -220,7 +220,7 @@ fn describe(info: &mut SessionInfo, summary: LogSummary, at: u64) {
 /// Returns the info for lists of a log whose end has no readable write.
 fn whole_info(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
     let fold = &scan.fold;
-    let time = scan.fold.at;
+    let time = scan.fold.updated;
     if fold.exists() {
         return Ok(Some((fold.info_after(&[], time), time)));
     }

@@ -127,9 +127,9 @@ impl<L: Log> LogStore<L> {
                 return Ok(None);
             };
 
-            let open = handle.open.clone();
-            let unlocked = open.unlocked();
-            let read = move || Ok(handle.open.try_read(|log| log.map(OpenLog::session)));
+            let log_cell = handle.log_cell.clone();
+            let unlocked = log_cell.unlocked();
+            let read = move || Ok(handle.log_cell.try_read(|log| log.map(OpenLog::session)));
             match blocking(read).await? {
                 Some(session) => return Ok(session),
                 None => unlocked.await,
@@ -182,10 +182,10 @@ impl<L: Log> LogStore<L> {
         }
 
         self.writing(move || {
-            let mut slot = handle.open.lock();
+            let mut log_guard = handle.log_cell.lock();
 
             // Also refuses a write that is run only after the session was leased again.
-            let open_log = slot
+            let open_log = log_guard
                 .as_mut()
                 .filter(|log| log.token == token)
                 .ok_or_else(|| Error::session_taken_over(&handle.id))?;
@@ -272,19 +272,19 @@ impl<L: Log> SessionStore for LogStore<L> {
         let _cancel_on_drop = cancellation.guard();
         let worker = self.0.join(&handle.id);
         let shared = self.0.clone();
-        let slot = handle.open.clone();
+        let log_cell = handle.log_cell.clone();
         let id = handle.id.clone();
         let opening = blocking(move || {
             let _worker = worker;
-            let mut slot = slot.lock();
+            let mut log_guard = log_cell.lock();
             if cancellation.is_cancelled() {
                 return Err(Error::session_busy(&id));
             }
 
             // A write of the previous lease may have been in progress until now.
-            *slot = None;
+            *log_guard = None;
             let open_log = OpenLog::new(&shared, &id, &cancellation)?;
-            Ok(slot.insert(open_log).token)
+            Ok(log_guard.insert(open_log).token)
         });
 
         let token = opening.await?;
@@ -327,28 +327,28 @@ impl<L: Log> SessionStore for LogStore<L> {
         // Encoded before its turn, so that other writes do not wait for that.
         let encoding = blocking(move || {
             let shared = &*handle.shared;
-            let mut slot = handle.open.lock();
-            *slot = None;
+            let mut log_guard = handle.log_cell.lock();
+            *log_guard = None;
             let open_log = OpenLog::new(shared, &handle.id, &Cancellation::default())?;
             if open_log.fold.exists() {
                 return Err(already_exists(&handle.id));
             }
 
             let append = open_log.encode_records(shared, session.records())?;
-            *slot = Some(open_log);
-            drop(slot);
+            *log_guard = Some(open_log);
+            drop(log_guard);
             Ok((handle, append))
         });
 
         let (handle, append) = encoding.await?;
         self.writing(move || {
-            let mut slot = handle.open.lock();
-            let outcome = match (slot.as_mut(), append) {
+            let mut log_guard = handle.log_cell.lock();
+            let outcome = match (log_guard.as_mut(), append) {
                 (Some(open_log), Some(append)) => open_log.write_encoded(&handle.shared, append),
                 (Some(_), None) => Ok(()),
                 (None, _) => Err(Error::session_taken_over(&handle.id)),
             };
-            *slot = None;
+            *log_guard = None;
             outcome
         })
         .await

@@ -32,7 +32,7 @@ impl<L: Log> LogShared<L> {
             // It may have been written since the look at its end. Where parts of a log are missing,
             // fewer bytes were read than a removal counts.
             Ok(log) => Ok(log
-                .filter(|(_, scan)| is_older_than(scan.fold.at, age))
+                .filter(|(_, scan)| is_older_than(scan.fold.updated, age))
                 .map(|(tail, _)| tail.size)),
             // A session that cannot be read stays: it is of a newer version, over a limit, or
             // another process has removed or shortened it meanwhile.

@@ -170,7 +170,7 @@ impl<L: Log> OpenLog<L> {
         if entries.is_empty() {
             return Ok(());
         }
-        let timestamp = shared.clock.next_time(self.fold.at);
+        let timestamp = shared.clock.next_time(self.fold.updated);
         self.append(shared, timestamp, entries)?;
         self.write_due_snapshot(shared);
         Ok(())
@@ -185,7 +185,7 @@ impl<L: Log> OpenLog<L> {
         if records.is_empty() {
             return Ok(None);
         }
-        let timestamp = shared.clock.next_time(self.fold.at);
+        let timestamp = shared.clock.next_time(self.fold.updated);
         self.encode(shared, timestamp, self.entries_of(records))
             .map(Some)
     }
@@ -226,7 +226,7 @@ impl<L: Log> OpenLog<L> {
 
         // With the time of the last record, because a snapshot does not count as a use of the
         // session.
-        let Err(error) = self.append(shared, self.fold.at, entries) else {
+        let Err(error) = self.append(shared, self.fold.updated, entries) else {
             return true;
         };
 
@@ -393,7 +393,7 @@ impl<L: Log> OpenLog<L> {
         let fold = &mut self.fold;
         fold.seq = append.last_seq;
         fold.created = append.info.created;
-        fold.at = append.at;
+        fold.updated = append.at;
         fold.token = self.token;
         fold.snapshot = append.info.snapshot;
         for entry in append.entries {

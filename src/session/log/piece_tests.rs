@@ -33,7 +33,7 @@ fn outcome(scan: &Scan) -> String {
     let (fold, end, is_open) = (&scan.fold, scan.end, scan.has_open_line);
     format!(
         "{state} {:?} {:?} {:?} {reported:?} {end} {is_open} {} {}",
-        session.started, scan.damage, scan.tail, fold.seq, fold.at,
+        session.started, scan.damage, scan.tail, fold.seq, fold.updated,
     )
 }
 

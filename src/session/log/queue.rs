@@ -33,7 +33,8 @@ pub(in crate::session) struct Queues {
 #[derive(Default)]
 struct Inner {
     jobs: Mutex<Jobs>,
-    /// The time from which on the current write waits; `None` if it was taken.
+    /// The time at which the write of the current job was queued. `None` between jobs, and once it
+    /// was taken.
     queued_at: Mutex<Option<Instant>>,
 }
 
@@ -55,7 +56,12 @@ struct Worker(Option<Arc<Inner>>);
 
 impl Queue {
     /// Runs `work` after the jobs before it, or in place outside a runtime. If the future is
-    /// dropped before that, the work is skipped; work that has begun is finished.
+    /// dropped before that, the work is skipped; work that has begun is finished. A panic of `work`
+    /// continues in this future.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `work`, and [`ErrorKind::Cancelled`] if no thread can be started.
     pub(in crate::session) async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -106,25 +112,26 @@ impl Queue {
         }
     }
 
-    /// Takes the waiting time of the current write. Returns zero the second time.
+    /// Takes the time for which the current write has waited. Returns zero if it was taken before.
     #[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
     pub(in crate::session) fn take_waiting_time(&self) -> Duration {
         let queued_at = self.take_queued_at();
         queued_at.map_or(Duration::ZERO, |queued_at| queued_at.elapsed())
     }
 
-    /// Takes the time from which on the current write waits.
+    /// Takes the time at which the current write was queued.
     pub(in crate::session) fn take_queued_at(&self) -> Option<Instant> {
         lock(&self.0.queued_at).take()
     }
 
-    /// Sets the time from which on the current write waits.
+    /// Sets the time at which the current write was queued.
     pub(in crate::session) fn set_queued_at(&self, queued_at: Instant) {
         *lock(&self.0.queued_at) = Some(queued_at);
     }
 }
 
 impl Inner {
+    /// Runs the jobs until none waits.
     fn run_jobs(&self) {
         loop {
             let mut jobs = lock(&self.jobs);
@@ -134,7 +141,8 @@ impl Inner {
             };
             drop(jobs);
             *lock(&self.queued_at) = Some(job.queued_at);
-            // Work that is skipped may close a log as it is dropped, which is code of its storage.
+            // Skipped work is only dropped, which may close a log: that is code of its storage, and
+            // may panic.
             drop(panic::catch(job.work));
 
             // A write outside a job must not count the waiting time of this job.

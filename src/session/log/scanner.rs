@@ -68,7 +68,7 @@ pub(super) struct Scanner<'a> {
 impl<'a> Scanner<'a> {
     pub(super) fn new(cancellation: &'a Cancellation, fold: LogFold, id: &'a str) -> Self {
         let seq = fold.seq;
-        let timestamp = fold.at;
+        let timestamp = fold.updated;
         let too_large = Some(fold.limit.error());
         Self {
             cancellation,
@@ -326,7 +326,7 @@ impl<'a> Scanner<'a> {
     fn commit(&mut self, end: usize, messages: Option<usize>) -> Result<()> {
         self.open_bytes = 0;
         let fold = &mut self.scan.fold;
-        fold.at = self.timestamp;
+        fold.updated = self.timestamp;
         fold.seq = self.seq;
         self.scan
             .damage
@@ -345,7 +345,7 @@ impl<'a> Scanner<'a> {
             (None, Some(_)) => {
                 for entry in self.open.drain(..) {
                     check()?;
-                    fold.read(entry);
+                    fold.replay(entry);
                 }
             }
             (hole, _) => {

@@ -15,8 +15,8 @@ use super::log::Log;
 use super::open_log::OpenLog;
 use super::shared::LogShared;
 
-/// The log of a session, while it is open.
-pub(super) struct OpenSlot<L: Log> {
+/// The cell of a session's log: the [`OpenLog`] while a lease has opened it.
+pub(super) struct LogCell<L: Log> {
     log: Mutex<Option<OpenLog<L>>>,
     /// Locked before `log` by a load, so that a load never finds `log` locked by another load.
     load_lock: Mutex<()>,
@@ -24,8 +24,8 @@ pub(super) struct OpenSlot<L: Log> {
     unlocked: Notify,
 }
 
-/// A locked [`OpenSlot`].
-pub(super) struct OpenGuard<'a, L: Log> {
+/// A locked [`LogCell`].
+pub(super) struct LogGuard<'a, L: Log> {
     // Dropped first.
     log: MutexGuard<'a, Option<OpenLog<L>>>,
     _notify: NotifyOnDrop<'a>,
@@ -39,7 +39,7 @@ impl Drop for NotifyOnDrop<'_> {
     }
 }
 
-impl<L: Log> Default for OpenSlot<L> {
+impl<L: Log> Default for LogCell<L> {
     fn default() -> Self {
         Self {
             log: Mutex::default(),
@@ -49,22 +49,22 @@ impl<L: Log> Default for OpenSlot<L> {
     }
 }
 
-impl<L: Log> OpenSlot<L> {
-    /// Locks the slot, which may wait for a read or a write of a whole log.
-    pub(super) fn lock(&self) -> OpenGuard<'_, L> {
-        OpenGuard {
+impl<L: Log> LogCell<L> {
+    /// Locks the log, which may wait for a read or a write of a whole log.
+    pub(super) fn lock(&self) -> LogGuard<'_, L> {
+        LogGuard {
             log: lock(&self.log),
             _notify: NotifyOnDrop(&self.unlocked),
         }
     }
 
-    /// Returns a future that ends when the slot is next unlocked, counted from this call.
+    /// Returns a future that ends when the log is next unlocked, counted from this call.
     pub(super) fn unlocked(&self) -> Notified<'_> {
         self.unlocked.notified()
     }
 
-    /// Returns what `read` makes of the log, which waits for other loads only; `None` while the
-    /// slot is locked for anything else.
+    /// Calls `read` with the log and returns its result. Waits only for other loads. Returns `None`
+    /// while anything else has locked the log.
     pub(super) fn try_read<T>(&self, read: impl FnOnce(Option<&OpenLog<L>>) -> T) -> Option<T> {
         let _load_lock = lock(&self.load_lock);
         let log = match self.log.try_lock() {
@@ -76,7 +76,7 @@ impl<L: Log> OpenSlot<L> {
     }
 }
 
-impl<L: Log> Deref for OpenGuard<'_, L> {
+impl<L: Log> Deref for LogGuard<'_, L> {
     type Target = Option<OpenLog<L>>;
 
     fn deref(&self) -> &Self::Target {
@@ -84,19 +84,19 @@ impl<L: Log> Deref for OpenGuard<'_, L> {
     }
 }
 
-impl<L: Log> DerefMut for OpenGuard<'_, L> {
+impl<L: Log> DerefMut for LogGuard<'_, L> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.log
     }
 }
 
-/// A session in use.
+/// A session in use: its entry in the map of the store.
 pub(super) struct SessionSlot<L: Log> {
     handle_count: usize,
     /// True if one of the handles has the lease or is about to take it.
     is_leased: bool,
     /// Locked only on threads for blocking work, and by the last handle.
-    open: Arc<OpenSlot<L>>,
+    log_cell: Arc<LogCell<L>>,
 }
 
 /// A handle to a session in use, which keeps its slot in the map. Dropping the last one closes the
@@ -104,7 +104,7 @@ pub(super) struct SessionSlot<L: Log> {
 pub(super) struct SlotHandle<L: Log> {
     pub(super) shared: Arc<LogShared<L>>,
     pub(super) id: Arc<str>,
-    pub(super) open: Arc<OpenSlot<L>>,
+    pub(super) log_cell: Arc<LogCell<L>>,
     /// True if the handle has the lease or is about to take it.
     has_lease: bool,
     /// True if it is dropped on an async thread, which must not block.
@@ -122,7 +122,8 @@ enum Leaving {
 impl<L: Log> Drop for SlotHandle<L> {
     fn drop(&mut self) {
         while let Leaving::Last(token) = self.leave() {
-            // The slot stays until then: without it, another caller would see the session as free.
+            // The slot stays in the map until the session is closed: without it, another caller
+            // would see the session as free.
             if let Some(runtime) = self.runtime() {
                 let handle = self.for_blocking_drop();
                 runtime.spawn_blocking(move || drop(handle));
@@ -167,7 +168,7 @@ impl<L: Log> LogShared<L> {
         let slot = slots.entry(id.clone()).or_insert_with(|| SessionSlot {
             handle_count: 0,
             is_leased: false,
-            open: Arc::default(),
+            log_cell: Arc::default(),
         });
 
         if slot.is_leased {
@@ -188,7 +189,7 @@ impl<L: Log> LogShared<L> {
         SlotHandle {
             shared: self.clone(),
             id: id.clone(),
-            open: slot.open.clone(),
+            log_cell: slot.log_cell.clone(),
             has_lease,
             is_async: false,
         }
@@ -196,7 +197,7 @@ impl<L: Log> LogShared<L> {
 }
 
 impl<L: Log> SlotHandle<L> {
-    /// Gives up the lease, and then the slot, unless the session has to be closed first.
+    /// Releases the lease, and then the slot, unless the session has to be closed first.
     fn leave(&mut self) -> Leaving {
         let mut slots = lock(&self.shared.slots);
         let Some(slot) = slots.get_mut(&self.id) else {
@@ -208,7 +209,7 @@ impl<L: Log> SlotHandle<L> {
         }
 
         let open_token = match slot.handle_count {
-            1 => self.open.lock().as_ref().map(|log| log.token),
+            1 => self.log_cell.lock().as_ref().map(|log| log.token),
             _ => None,
         };
 
@@ -239,15 +240,16 @@ impl<L: Log> SlotHandle<L> {
         Self {
             shared: self.shared.clone(),
             id: self.id.clone(),
-            open: self.open.clone(),
+            log_cell: self.log_cell.clone(),
             has_lease: false,
             is_async: false,
         }
     }
 
-    /// Closes what was opened with this token. A later lease of the session has closed it before.
+    /// Closes the log that was opened with this token. Does nothing if a later lease has closed it
+    /// already.
     fn close(&self, token: u64) {
-        let mut open_log = self.open.lock();
+        let mut open_log = self.log_cell.lock();
         if open_log.as_ref().is_some_and(|log| log.token == token) {
             *open_log = None;
         }
@@ -255,7 +257,7 @@ impl<L: Log> SlotHandle<L> {
 
     /// Closes the session, and removes its log as [`Log::remove`] does.
     pub(super) fn remove(&self, expected_size: Option<u64>) -> Result<bool> {
-        *self.open.lock() = None;
+        *self.log_cell.lock() = None;
         self.shared.log.remove(&self.id, expected_size)
     }
 }

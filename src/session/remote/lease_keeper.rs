@@ -39,11 +39,11 @@ struct Leases {
     held: HashMap<Arc<str>, LeaseKey>,
     /// The leases to be released.
     released: Vec<LeaseKey>,
-    /// True while a thread maintains them.
+    /// True while the thread of a [`Worker`] maintains them.
     has_worker: bool,
 }
 
-/// The thread's next task.
+/// The next task of the [`Worker`].
 #[derive(Debug, PartialEq)]
 enum Task {
     Renew(Vec<LeaseKey>),
@@ -87,7 +87,7 @@ impl<S: Server> LeaseKeeper<S> {
         }))
     }
 
-    /// Renews a lease that was just taken until it is dropped.
+    /// Renews a lease that was just taken until the returned handle is dropped.
     pub(super) fn keep(&self, key: LeaseKey) -> Result<HeldLease<S>> {
         let lease = HeldLease {
             shared: self.0.clone(),

@@ -63,16 +63,18 @@ type Task = BoxFuture<'static, (Arc<TaskEntry>, TaskOutcome)>;
 
 #[derive(Default)]
 struct Tasks {
-    /// The tasks that are polled. `None` while they are, so that a task can spawn another, and in
-    /// runs without tasks.
+    /// The futures of the tasks. Taken out while they are polled, because a task may spawn another
+    /// and lock this value. `None` also before the first task is polled.
     running: Option<FuturesUnordered<Task>>,
+    /// The futures of tasks that began since the last poll.
     added: Vec<Task>,
+    /// The number in the last id that was made.
     count: u64,
     /// The tasks that have not ended, in the order in which they began.
     open: Vec<Arc<TaskEntry>>,
     /// The tasks that ended last.
     ended_entries: Vec<Arc<TaskEntry>>,
-    /// The reader of the run; `None` outside any run.
+    /// The stream of the run; `None` outside any run.
     sink: Option<WeakSink>,
     /// True once the run has ended: a task added then would never be polled, and never be dropped
     /// if it holds the run.
@@ -107,7 +109,7 @@ impl BackgroundTasks {
         Self(Arc::new(Mutex::new(tasks)))
     }
 
-    /// Connects the tasks with the reader of their run.
+    /// Connects the tasks with the stream of their run.
     pub(crate) fn connect(&self, sink: WeakSink) {
         lock(&self.0).sink = Some(sink);
     }
@@ -407,8 +409,8 @@ impl Tasks {
     }
 
     fn find(&self, id: &str) -> Option<&Arc<TaskEntry>> {
-        let entries = self.open.iter().chain(&self.ended_entries);
-        entries.into_iter().find(|entry| **entry.id() == *id)
+        let mut entries = self.open.iter().chain(&self.ended_entries);
+        entries.find(|entry| **entry.id() == *id)
     }
 
     fn keep_ended(&mut self, entry: Arc<TaskEntry>) {

@@ -12,7 +12,7 @@ use crate::util::secret::redact_text;
 
 use super::entry::TaskEntry;
 
-/// The reader of a run, as its background tasks use it.
+/// The stream of a run, as its background tasks use it.
 pub(crate) trait TaskSink: Send + Sync {
     /// Sends a system message of the run.
     fn emit(&self, kind: SystemKind);
@@ -22,7 +22,7 @@ pub(crate) trait TaskSink: Send + Sync {
     fn drained(&self) -> BoxFuture<'_, ()>;
 }
 
-/// The reader of a run, which the run owns.
+/// The stream of a run, which the run owns.
 pub(super) type WeakSink = Weak<dyn TaskSink>;
 
 /// The context of a background task: its connection to the reader of the run, and its messages.

@@ -84,8 +84,8 @@ impl Children {
         text
     }
 
-    /// Returns the session of a child of `cx`'s run, of a type and with the model of this alias if
-    /// there is one: `PARENT:sub:TYPE:ID`.
+    /// Creates the session of a subagent of the type `name`, with the model of `alias` if there is
+    /// one. Its id is `PARENT:sub:TYPE:ID`.
     pub(super) fn session(
         &self,
         cx: &ToolContext,
@@ -97,7 +97,8 @@ impl Children {
         Ok(agent.session(sub_session_id(cx, name, id)))
     }
 
-    /// Builds an agent of a type for a call, with the model of this alias if there is one.
+    /// Builds the agent of a subagent for a call, with the model of `alias` if there is one. `name`
+    /// is the name of a type.
     pub(in crate::tools) fn agent(
         &self,
         cx: &ToolContext,
@@ -119,7 +120,7 @@ impl Children {
         let turn_tools = cx.tools();
         let mut names = builder.known_tool_names();
         names.extend(turn_tools.names().into_iter().map(str::to_owned));
-        for text in unknown_tools(name, definition, &names) {
+        for text in unknown_tool_warnings(name, definition, &names) {
             cx.warn_once(&text);
         }
 
@@ -173,7 +174,11 @@ impl Children {
 /// Returns warnings about names in a definition that no tool has. A disallowed name causes a
 /// warning only if it may be a misspelling, since a definition may serve several agents. Of a
 /// definition with many unknown names, only the first are compared with those of tools.
-fn unknown_tools(agent: &str, definition: &SubagentDefinition, names: &[String]) -> Vec<String> {
+fn unknown_tool_warnings(
+    agent: &str,
+    definition: &SubagentDefinition,
+    names: &[String],
+) -> Vec<String> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let is_known = |name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     let comparisons = Comparisons::default();
@@ -211,7 +216,7 @@ mod tests {
         let definition = SubagentDefinition::new("", "")
             .with_tools(unknown_names())
             .with_disallowed_tools(unknown_names());
-        let warnings = unknown_tools("a", &definition, &names);
+        let warnings = unknown_tool_warnings("a", &definition, &names);
         let hints = warnings.iter().filter(|text| text.contains("did you mean"));
         assert_eq!((warnings.len(), hints.count()), (100, 4));
     }

@@ -16,7 +16,7 @@ use super::super::super::stream::{EncoderOptions, StreamFormat};
 use super::super::approvals::AnswerOutcome;
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::table::RunRefusal;
-use super::super::user_quota::ReaderRefusal;
+use super::super::user_quota::TooManyStreams;
 use super::kit::{agent, key, key_in, rest, start, start_with, table, until};
 
 fn hanging() -> ScriptedModel {
@@ -91,7 +91,7 @@ async fn readers_are_limited_for_a_user() {
     let two = start(&table, key("a", "2"), &agent).unwrap();
     let readers = [&one, &two].map(|run| run.reader(StreamFormat::Sdk, None, None).unwrap());
     let refusal = one.reader(StreamFormat::Sdk, None, None).unwrap_err();
-    assert_eq!(refusal, ReaderRefusal::TooMany(2));
+    assert_eq!(refusal, TooManyStreams { limit: 2 });
     drop(readers);
     assert!(one.reader(StreamFormat::Sdk, None, None).is_ok());
 }

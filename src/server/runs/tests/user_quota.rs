@@ -16,7 +16,7 @@ use super::super::super::stream::{EncoderOptions, StreamFormat};
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::reader::Reader;
 use super::super::store_id::StoreId;
-use super::super::user_quota::{MAX_INDEXES, ReaderPermit};
+use super::super::user_quota::{MAX_INDEXES, StreamPermit};
 use super::kit::{FORMATS, agent, key, rest, start, start_with, table};
 
 const MAX: usize = 700_000;
@@ -170,7 +170,7 @@ async fn streams_of_a_user_keep_bounded_indexes_of_their_runs() {
     let agent = agent(ScriptedModel::new().call("none", json!({})).say("Done."));
     let run = start(&table, key("a", "s"), &agent).unwrap();
     run.finished().await.unwrap();
-    let permit = || ReaderPermit::take(table.quota_of(&Arc::from("a"))).unwrap();
+    let permit = || StreamPermit::take(table.quota_of(&Arc::from("a"))).unwrap();
     let mut large = permit();
     assert!(large.grow_index(MAX_INDEXES - 1_000) && large.grow_index(MAX_INDEXES));
     assert!(!large.grow_index(MAX_INDEXES + 1) && !permit().grow_index(1));
@@ -284,7 +284,7 @@ async fn lists_are_limited_for_a_user_and_for_a_store() {
         let store = StoreId::of(store);
         table
             .quota_of(&Arc::from(user))
-            .acquire_list(&store)
+            .acquire_thread_list(&store)
             .now_or_never()
     };
     let permit = |user: &str| permit_of(user, &store);

@@ -61,12 +61,12 @@ fn answers_of_a_log_examine_few_calls_each() {
     const COUNT: usize = 2_000;
     let mut fold = LogFold::new("a");
     let calls = (0..COUNT).map(pending_call).collect();
-    fold.read(LogEntry::Record(Record::Pending { calls }));
+    fold.replay(LogEntry::Record(Record::Pending { calls }));
     EXAMINED.set(0);
-    (0..COUNT).for_each(|_| fold.read(answered(COUNT)));
+    (0..COUNT).for_each(|_| fold.replay(answered(COUNT)));
     (1..COUNT)
         .rev()
-        .for_each(|number| fold.read(answered(number)));
+        .for_each(|number| fold.replay(answered(number)));
     fold.remove_answered();
     assert_eq!(fold.session().state.pending, [pending_call(0)]);
     assert_eq!(fold.memory(), of_pending(&pending_call(0)));

@@ -1,11 +1,11 @@
 //! Other spellings of what a rule is about, other subcommands that may do it, and names in words
 //! that a rule to allow does not spell out.
 
-use super::about::{last, same};
-use super::glob::{self, GlobToken, character, matches};
+use super::glob::{self, GlobToken, literal_char, matches};
 use super::options::may_have_flag;
 use super::pattern::{CommandPattern, PatternWord, chars};
 use super::programs::{first_operand, is_console, is_group, is_program, known};
+use super::rule_words::{file_name, may_match_word};
 use super::shell::{SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
@@ -43,7 +43,7 @@ impl CommandPattern {
             }
         }
         match &texts[..] {
-            [path, operands @ ..] if path.starts_with('/') => add(last(path), operands),
+            [path, operands @ ..] if path.starts_with('/') => add(file_name(path), operands),
             [program, run, script @ ..] if run == "run" && !script.is_empty() => {
                 if matches!(&**program, "npm" | "pnpm" | "yarn" | "bun") {
                     add(program, script);
@@ -62,22 +62,23 @@ impl CommandPattern {
             return !is_named;
         };
         let program = program.text().to_lowercase();
-        let program = last(&program);
+        let program = file_name(&program);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let may_name_program = |word: &Word| {
             let text = word.literal().unwrap_or_default().to_lowercase();
             if is_named {
-                return same(program, last(&text));
+                return may_match_word(program, file_name(&text));
             }
             text.is_empty()
                 || !text.chars().all(is_plain)
                 || text.starts_with('-') && !is_flag(&text)
-                || same(&format!("*{program}*"), last(&text))
+                || may_match_word(&format!("*{program}*"), file_name(&text))
         };
         // `git-lfs` is a part of git, `git.exe` and `vim.basic` are the programs.
         let own_name = command.program().unwrap_or_default().to_lowercase();
         let own_name = own_name.split(['-', '.']).next().unwrap_or_default();
-        !is_named && same(program, own_name) || command.argv.iter().skip(1).any(may_name_program)
+        !is_named && may_match_word(program, own_name)
+            || command.argv.iter().skip(1).any(may_name_program)
     }
 
     /// Returns the number of words that a rule has to spell out to allow the command, if it has
@@ -221,7 +222,7 @@ impl CommandPattern {
 /// Returns the characters of a word before its first wildcard.
 fn literal_prefix(word: &PatternWord) -> String {
     let tokens = word.tokens().unwrap_or_default();
-    tokens.iter().map_while(character).collect()
+    tokens.iter().map_while(literal_char).collect()
 }
 
 /// Returns `true` if the words of a subcommand of git restore all files, as `reset --hard` does.

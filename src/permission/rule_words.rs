@@ -33,7 +33,10 @@ impl CommandPattern {
             return false;
         }
         let Some(mut name) = command.program().map(|name| name.to_lowercase()) else {
-            return intersect(&tokens(program), &tokens(last(&plain(&command.argv[0]))));
+            return intersect(
+                &tokens(program),
+                &tokens(file_name(&plain(&command.argv[0]))),
+            );
         };
         let mut renamed = Cow::Borrowed(command);
         if let Some(subcommand) = name.strip_prefix("git-") {
@@ -47,7 +50,7 @@ impl CommandPattern {
             command: &renamed,
             place: *place,
         };
-        if same(program, &name) || same(program, unversioned_name(&name)) {
+        if may_match_word(program, &name) || may_match_word(program, unversioned_name(&name)) {
             return fixed.iter().any(|word| word != "*") && words.may_be_about(&texts);
         }
         let file = script.or(Some(program).filter(|program| program.contains(['.', '/'])));
@@ -143,13 +146,14 @@ pub(super) fn may_share_subcommand(
     for (rule_at, at) in rule_own.iter().zip(own) {
         let text = rule[*rule_at].to_lowercase();
         if text.starts_with('*') {
-            let may_be =
-                |at: &usize| argv[*at].literal().is_none() || same(&text, &plain(&argv[*at]));
+            let may_be = |at: &usize| {
+                argv[*at].literal().is_none() || may_match_word(&text, &plain(&argv[*at]))
+            };
             let is_option = text.trim_start_matches('*').starts_with('-');
             return text == "*" || is_option || own.iter().any(may_be);
         }
         let word = plain(&argv[*at]);
-        if !same(&text, &word) && !same(&text, last(&word)) {
+        if !may_match_word(&text, &word) && !may_match_word(&text, file_name(&word)) {
             return false;
         }
     }
@@ -163,8 +167,8 @@ pub(super) fn may_name(rule_word: &str, word: &str) -> bool {
     let is_open = rule_word.starts_with('*');
     let is_known = |part: &&str| !is_open || part.contains(|c: char| !"*?".contains(c));
     let mut parts = word.split(is_mark).filter(is_known);
-    same(&rule_word, word)
-        || parts.any(|part| same(&rule_word, part))
+    may_match_word(&rule_word, word)
+        || parts.any(|part| may_match_word(&rule_word, part))
         || overlaps(&rule_word, word)
         || rule_word.contains(is_mark) && word.contains(&rule_word)
 }
@@ -189,7 +193,7 @@ fn overlaps(rule_word: &str, word: &str) -> bool {
 /// Returns `true` if a text that a part of a word may become matches the word of a rule. If that
 /// word begins with a wildcard, a part with a value has to match its literal text alone: `*` and
 /// `ev*` may be `*evil*`, but `www.ev*` is not taken to be. Globs are `**` and `?`.
-pub(super) fn same(rule_word: &str, part: &str) -> bool {
+pub(super) fn may_match_word(rule_word: &str, part: &str) -> bool {
     if !part.contains(['*', '?']) {
         rule_word == part
             || rule_word.contains(['*', '?']) && matches(&tokens(rule_word), &chars(part))
@@ -201,7 +205,7 @@ pub(super) fn same(rule_word: &str, part: &str) -> bool {
 }
 
 /// Returns the part after the last slash.
-pub(super) fn last(path: &str) -> &str {
+pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
