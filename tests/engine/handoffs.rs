@@ -133,6 +133,37 @@ async fn process_that_ends_between_two_runs_loses_no_handoff() {
     assert_eq!(second.active(&output.state).name(), "triage");
 }
 
+#[tokio::test]
+async fn handoff_with_the_smallest_results_hands_the_conversation_over() {
+    let long_name = "b".repeat(64);
+    let triage = ScriptedModel::new().call("handoff", to(&long_name));
+    let billing = agent(ScriptedModel::new().say("b1").say("b2"));
+    let support = Handoffs::builder("triage", agent(triage).max_result_bytes(1024))
+        .agent(&*long_name, "Refunds", billing)
+        .build()
+        .unwrap();
+    let output = support.run("s", "1").await.unwrap();
+    assert_eq!(output.text, "b1");
+    assert_eq!(
+        result_texts(&output.messages),
+        [format!("Handed over to {long_name:?}.")]
+    );
+    assert_eq!(support.run("s", "2").await.unwrap().text, "b2");
+}
+
+#[tokio::test]
+async fn handoff_in_a_history_of_three_quarters_of_the_limit_hands_the_conversation_over() {
+    let triage = ScriptedModel::new().call("handoff", to("billing"));
+    let billing = agent(ScriptedModel::new().say("b1"));
+    let support = Handoffs::builder("triage", agent(triage).max_history_bytes(100_000))
+        .agent("billing", "Refunds", billing)
+        .build()
+        .unwrap();
+    let output = support.run("s", "x".repeat(80_000)).await.unwrap();
+    assert_eq!(output.text, "b1");
+    assert_eq!(support.active(&output.state).name(), "billing");
+}
+
 /// Three agents, four handoffs over six inputs, and a process that ends between two runs.
 #[tokio::test]
 async fn conversation_of_six_inputs_and_four_handoffs_has_exact_figures_across_processes() {
