@@ -258,6 +258,10 @@ impl HandoffRun {
                     }
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(Ok(stored_session)) => {
+                        if stored_session.is_none() {
+                            // The run of the first agent removes the grants of this agent alone.
+                            self.group.forget_grants(self.session.id());
+                        }
                         let state = stored_session.unwrap_or_default().state;
                         let group = self.group.clone();
                         self.begin(group.active(&state));

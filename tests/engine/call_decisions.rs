@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agentcore::hooks::PermissionHook;
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
+use agentcore::permission::{PermissionConfig, PermissionRules};
 use agentcore::session::PendingCall;
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::{Asking, Confirmer};
@@ -264,6 +266,44 @@ async fn allow_for_session_for_a_hook_question_covers_equal_calls() {
     }
 
     assert_eq!(log.len(), 5);
+}
+
+#[tokio::test]
+async fn session_with_the_id_of_a_deleted_one_has_none_of_its_grants() {
+    let rules = PermissionRules::new().ask("act").unwrap();
+    let config = PermissionConfig::from_json(r#"{"ask": ["act"]}"#).unwrap();
+    let hook = PermissionHook::new(config).unwrap();
+    let ask = pre("ask", ToolDecision::ask("sure?"));
+    let model = || {
+        let model = ScriptedModel::new();
+        (0..5).fold(model, |model, _| model.call("act", json!({})).say("done"))
+    };
+    let builders = [
+        agent(model()).hook(ask),
+        agent(model()).permissions(rules),
+        agent(model()).hook(hook),
+    ];
+    for (number, builder) in builders.into_iter().enumerate() {
+        let (log, always) = (Log::default(), Always::default());
+        let builder = builder.tool(logged("act", &log)).confirmer(always.clone());
+        let agent = builder.build().unwrap();
+        let session = agent.session("s");
+        let questions = || always.0.lock().unwrap().len();
+        session.run("Go").await.unwrap();
+        session.run("Go").await.unwrap();
+        assert_eq!(questions(), 1, "{number}");
+
+        assert!(session.delete().await.unwrap());
+        session.run("Go").await.unwrap();
+        assert_eq!(questions(), 2, "{number}");
+
+        // The copy is not the session that had its id.
+        assert!(session.delete().await.unwrap());
+        agent.session("t").run("Hello").await.unwrap();
+        let copy = agent.session("t").fork("s").await.unwrap();
+        copy.run("Go").await.unwrap();
+        assert_eq!((questions(), log.len()), (4, 5), "{number}");
+    }
 }
 
 #[tokio::test]
