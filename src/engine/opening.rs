@@ -288,11 +288,7 @@ async fn before_agent(config: &Config, cx: &RunContext) -> Result<AgentState> {
         let future = hook.before_agent(cx, state);
         state = guard(cx, &**hook, Phases::BEFORE_AGENT, future).await?;
 
-        // Changes that were made through the context meanwhile are added to the returned state.
-        drop(cx.state(|current| {
-            state.adopt(&input_state, current);
-            std::mem::replace(current, state.clone())
-        }));
+        cx.adopt_state(&input_state, &mut state);
     }
 
     let repairs = state.repair();
@@ -354,7 +350,7 @@ impl StateRollback {
 impl Drop for StateRollback {
     fn drop(&mut self) {
         if let Some(old_state) = self.old_state.take() {
-            self.cx.set_state(old_state);
+            self.cx.replace_state(old_state);
         }
     }
 }
