@@ -172,12 +172,17 @@ impl MessageQueue {
 
     /// Completes when the reader has taken all messages that wait now. Later ones do not count: a
     /// task may add them without end. It is woken when the queue is empty.
+    ///
+    /// The reader takes no message before `init`, which follows the `before_agent` hooks. Until
+    /// then the first [`BACKLOG`] messages need not be taken, because such a hook may wait for the
+    /// task that has sent them.
     pub(super) fn drained(&self) -> impl Future<Output = ()> {
         let end = lock(&self.state).next_seq;
         poll_fn(move |cx| {
             let mut state = lock(&self.state);
             let next_message = state.messages.front();
-            if next_message.is_none_or(|message| message.envelope().seq >= end) {
+            let is_early = !state.has_init && state.messages.len() < BACKLOG;
+            if is_early || next_message.is_none_or(|message| message.envelope().seq >= end) {
                 return Poll::Ready(());
             }
 
@@ -209,6 +214,8 @@ impl MessageQueue {
 mod tests {
     use std::sync::Arc;
 
+    use futures::FutureExt;
+
     use super::*;
     use crate::sdk::{Envelope, Level, SystemEvent, SystemKind};
     use crate::util::wake_count::WakeCount;
@@ -220,6 +227,19 @@ mod tests {
             tool_use_id: None,
         };
         SdkMessage::System(SystemEvent::new(Envelope::new("s", 0), kind))
+    }
+
+    #[test]
+    fn few_messages_before_init_need_not_be_taken() {
+        let queue = MessageQueue::default();
+        for _ in 1..BACKLOG {
+            queue.push(message());
+            assert!(queue.drained().now_or_never().is_some());
+        }
+        queue.push(message());
+        assert!(queue.drained().now_or_never().is_none());
+        queue.push_init(message);
+        assert!(queue.drained().now_or_never().is_none());
     }
 
     #[test]
