@@ -182,7 +182,8 @@ impl MessageQueue {
             let mut state = lock(&self.state);
             let next_message = state.messages.front();
             let is_early = !state.has_init && state.messages.len() < BACKLOG;
-            if is_early || next_message.is_none_or(|message| message.envelope().seq >= end) {
+            let need_not_wait = state.is_closed || is_early;
+            if need_not_wait || next_message.is_none_or(|message| message.envelope().seq >= end) {
                 return Poll::Ready(());
             }
 
@@ -204,15 +205,22 @@ impl MessageQueue {
         state.has_init && state.messages.len() >= BACKLOG
     }
 
-    /// Accepts no more messages.
+    /// Accepts no more messages, and lets nothing wait for the reader, which may be gone.
     pub(super) fn close(&self) {
-        lock(&self.state).is_closed = true;
+        let writers = {
+            let mut state = lock(&self.state);
+            state.is_closed = true;
+            std::mem::take(&mut state.writers)
+        };
+
+        writers.into_iter().for_each(Waker::wake);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::task::Context;
 
     use futures::FutureExt;
 
@@ -240,6 +248,20 @@ mod tests {
         assert!(queue.drained().now_or_never().is_none());
         queue.push_init(message);
         assert!(queue.drained().now_or_never().is_none());
+    }
+
+    #[test]
+    fn nothing_waits_for_the_reader_of_a_closed_queue() {
+        let queue = MessageQueue::default();
+        queue.push_init(message);
+        let wakes = Arc::new(WakeCount::default());
+        let waker = Waker::from(wakes.clone());
+        let mut drained = Box::pin(queue.drained());
+        let mut poll = || drained.poll_unpin(&mut Context::from_waker(&waker));
+        assert!(poll().is_pending());
+        queue.close();
+        assert_eq!(wakes.get(), 1);
+        assert!(poll().is_ready());
     }
 
     #[test]
