@@ -37,6 +37,7 @@ pub(super) async fn open(
     let input_id = InputId::of(&mut request, &stored);
     let mut restored = restore_history(&cx, &request, stored, &input_id).await?;
     let has_new_origin = complete_state(&cx, &mut request, &mut restored.state);
+    let earlier_prompt = take_earlier_prompt(&mut request, &restored.state);
     cx.set_state(restored.state);
     check_input(&request.input)?;
     let (tools, mut history) = prepare(&request.config, &cx, writer, is_new).await?;
@@ -58,7 +59,7 @@ pub(super) async fn open(
     let rerun = run
         .rerun_interrupted_calls(restored.interrupted_calls)
         .await;
-    let input = run.split_input(&request.input)?;
+    let input = run.split_input(&request.input, earlier_prompt)?;
 
     // Saved before anything is emitted: the results of interrupted calls and the cut are final, and
     // a later load must not find them undone.
@@ -237,6 +238,15 @@ fn complete_state(cx: &RunContext, request: &mut RunRequest, state: &mut AgentSt
     let is_new = state.user_id != user_id || state.cwd != cwd || state.parent != parent_id;
     (state.user_id, state.cwd, state.parent) = (user_id, cwd, parent_id);
     is_new
+}
+
+/// Takes the system messages of the earlier input that the run continues to answer.
+fn take_earlier_prompt(request: &mut RunRequest, state: &AgentState) -> Option<Arc<str>> {
+    if request.decisions.is_none() {
+        return request.options.input_prompt.take();
+    }
+    let mut pending_calls = state.pending.iter();
+    pending_calls.find_map(|call| call.input_prompt.clone())
 }
 
 /// Assembles the system prompt and runs `before_agent` of every hook. Returns the tools and the

@@ -377,6 +377,10 @@ pub struct PendingCall {
     /// The texts of hooks and gates for the model, which are added to the call's result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
+    /// The leading system messages of the input that the run with this call answered. `None` in
+    /// sessions of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) input_prompt: Option<Arc<str>>,
 }
 
 impl PendingCall {
@@ -399,6 +403,7 @@ impl PendingCall {
             expires_at_ms: None,
             waits_since_us: None,
             context: Vec::new(),
+            input_prompt: None,
         }
     }
 

@@ -71,6 +71,8 @@ enum HandoffStep {
 impl HandoffRun {
     pub(super) fn new(group: Handoffs, session: Session, input: Messages) -> Self {
         let max_duration = group.active(&AgentState::default()).max_duration();
+        // For the agents after the first, whose runs have no input.
+        let session = session.input_prompt(input.split_system().0);
         let load = load(group.store().clone(), session.id().clone(), max_duration);
         Self {
             group,

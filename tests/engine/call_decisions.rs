@@ -327,6 +327,40 @@ async fn allow_for_session_for_a_pending_hook_question_covers_equal_calls() {
 }
 
 #[tokio::test]
+async fn system_messages_of_the_input_apply_until_it_is_answered() {
+    let model = ScriptedModel::new()
+        .call("act", json!({"n": 1}))
+        .calls([("act", json!({"n": 2})), ("act", json!({"n": 3}))])
+        .say("Fertig.")
+        .say("Done.");
+    let agent = agent(model.clone())
+        .tool(logged("act", &Log::default()))
+        .permissions(asking())
+        .unanswered(OnUnanswered::Park)
+        .build()
+        .unwrap();
+    let session = agent.session("s");
+    let input = Messages::new().system("In German.").human("Go");
+    session.clone().run(input).await.unwrap();
+    // Decided one by one.
+    for _ in 0..3 {
+        let calls = session.pending().await.unwrap();
+        let text = serde_json::to_string(&calls[0]).unwrap();
+        assert_eq!(
+            serde_json::from_str::<PendingCall>(&text).unwrap(),
+            calls[0]
+        );
+        let decision = Decision::allow(&calls[0]);
+        session.clone().resume(decision).await.unwrap();
+    }
+    session.run("And now?").await.unwrap();
+    let requests = model.requests();
+    let systems = requests.iter().map(|request| request.system.to_string());
+    let has_prompt: Vec<_> = systems.map(|text| text.contains("In German.")).collect();
+    assert_eq!(has_prompt, [true, true, true, false]);
+}
+
+#[tokio::test]
 async fn context_of_a_pending_call_is_added_to_its_result() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let build = |model: ScriptedModel| {

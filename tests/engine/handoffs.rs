@@ -134,6 +134,20 @@ async fn process_that_ends_between_two_runs_loses_no_handoff() {
 }
 
 #[tokio::test]
+async fn system_messages_of_the_input_reach_the_next_agent() {
+    let triage = model("first").call("handoff", to("billing"));
+    let billing = model("second").say("b1").say("b2");
+    let support = group(triage, billing.clone()).build().unwrap();
+    let input = Messages::new().system("Customer 4711.").human("Refund!");
+    assert_eq!(support.run("s", input).await.unwrap().text, "b1");
+    assert_eq!(support.run("s", "Thanks").await.unwrap().text, "b2");
+    let requests = billing.requests();
+    let systems = requests.iter().map(|request| request.system.to_string());
+    let has_prompt: Vec<_> = systems.map(|text| text.contains("4711")).collect();
+    assert_eq!(has_prompt, [true, false]);
+}
+
+#[tokio::test]
 async fn handoff_with_the_smallest_results_hands_the_conversation_over() {
     let long_name = "b".repeat(64);
     let triage = ScriptedModel::new().call("handoff", to(&long_name));
