@@ -412,6 +412,14 @@ impl PendingCall {
         *self.args_hash == *args_hash(&self.call)
     }
 
+    /// Returns the call as clients of a server receive it: without the system messages.
+    #[cfg(feature = "server")]
+    pub(crate) fn without_prompt(&self) -> Self {
+        let mut call = self.clone();
+        call.input_prompt = None;
+        call
+    }
+
     /// Returns `true` if a decision can still allow the call.
     #[cfg(feature = "gateway")]
     pub(crate) fn is_open(&self, now_ms: u64) -> bool {
