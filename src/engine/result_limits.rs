@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn details_of_two_objects_and_short_texts_have_room_beside_a_short_display() {
+    fn details_of_two_objects_and_short_texts_have_room_next_to_a_short_display() {
         let name = "x".repeat(64);
         let details = json!({"handoff": {"from": name, "to": name}});
         for (display_len, has_details) in [(0, true), (300, true), (400, false)] {

@@ -50,7 +50,7 @@ impl Gates {
     pub(crate) fn forget_after(&self, count: usize, session_id: &str) {
         for gate in self.gates.iter().skip(count) {
             if let Err(text) = panic::catch(|| gate.forget(session_id)) {
-                tracing::warn!("a gate panicked when a session began anew: {text}");
+                tracing::warn!("a gate panicked while it removed the grants of a session: {text}");
             }
         }
     }
