@@ -37,6 +37,11 @@ impl Agent {
         self.0.settings.budget.duration
     }
 
+    /// Removes the grants of a session, because a new one begins with its id.
+    pub(crate) fn forget_grants(&self, session_id: &str) {
+        self.0.settings.forget_grants(session_id);
+    }
+
     /// Creates a builder for an agent that calls `model`, as [`AgentBuilder::new`].
     ///
     /// ```

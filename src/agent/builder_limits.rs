@@ -94,7 +94,8 @@ impl AgentBuilder {
     }
 
     /// Sets the limit of a tool result in bytes. It applies to the content, the display text and
-    /// the details separately. Defaults to 8 MiB, and is at least 1 KiB.
+    /// the details separately. Defaults to 8 MiB, and is at least 1 KiB. Details and display text
+    /// may have 2 KiB together even if the limit is smaller.
     ///
     /// Bytes are counted as for [`max_history_bytes`](Self::max_history_bytes). Text beyond the
     /// limit is cut with a note, media that does not fit is replaced by an error text, and details

@@ -71,6 +71,12 @@ impl Session {
         self
     }
 
+    /// Sets the system messages of an earlier input that the next run continues to answer.
+    pub(crate) fn input_prompt(mut self, text: Option<Arc<str>>) -> Self {
+        self.options.input_prompt = text;
+        self
+    }
+
     /// Returns the same session, run by another agent.
     pub(crate) fn of_agent(mut self, agent: Agent) -> Self {
         self.agent = agent;
@@ -211,6 +217,10 @@ impl Session {
     /// An empty input, [`Messages::new`], lets the model continue with the history as it is.
     /// Pending calls receive the result that they were not approved: the conversation continues
     /// without them.
+    ///
+    /// System messages at the beginning of the input are no part of the history. They are a section
+    /// of the system prompt until the input is answered: in this run, and in the runs that
+    /// [resume](Self::resume) its pending calls.
     ///
     /// A run that is dropped, or whose process ends, leaves a session that can be continued: every
     /// input, response and tool result that was emitted is stored.

@@ -41,6 +41,7 @@ impl Session {
     pub async fn fork(&self, new_id: impl Into<Arc<str>>) -> Result<Self> {
         let id = new_id.into();
         self.stored().fork(&id).await?;
+        self.agent.forget_grants(&id);
         Ok(self.renamed(id))
     }
 
@@ -59,6 +60,7 @@ impl Session {
     pub async fn fork_at(&self, new_id: impl Into<Arc<str>>, messages: usize) -> Result<Self> {
         let id = new_id.into();
         self.stored().fork_at(&id, messages).await?;
+        self.agent.forget_grants(&id);
         Ok(self.renamed(id))
     }
 

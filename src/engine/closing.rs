@@ -116,7 +116,7 @@ impl ActiveRun {
         let mut state = self.cx.state_copy();
         let mut grace = None;
         for hook in &config.hooks.after_agent {
-            self.cx.set_state(state.clone());
+            self.cx.replace_state(state.clone());
             let future = hook.after_agent(&self.cx, state.clone());
             let guarded_future = guard(&self.cx, &**hook, Phases::AFTER_AGENT, future);
 
@@ -126,7 +126,7 @@ impl ActiveRun {
             let hook_result = shared.within_grace(&mut grace, guarded_future).await;
             match hook_result.unwrap_or_else(|| Err(after_agent_timeout_error(hook.name()))) {
                 Ok(mut changed) => {
-                    self.cx.state(|slot| changed.adopt(&state, slot));
+                    self.cx.adopt_state(&state, &mut changed);
                     state = changed;
                 }
                 Err(error) => self.cx.warn(error.to_string()),
@@ -137,7 +137,7 @@ impl ActiveRun {
             self.cx.warn(STALE_COMPACTION);
         }
 
-        self.cx.set_state(state);
+        self.cx.replace_state(state);
     }
 }
 

@@ -32,12 +32,15 @@ pub(super) async fn open(
 ) -> Result<Opened> {
     check_request(&request)?;
     let (writer, stored) = lease_and_load(&cx, &request).await?;
+    let is_new = stored.is_none();
+    let stored = stored.unwrap_or_default();
     let input_id = InputId::of(&mut request, &stored);
     let mut restored = restore_history(&cx, &request, stored, &input_id).await?;
     let has_new_origin = complete_state(&cx, &mut request, &mut restored.state);
+    let earlier_prompt = take_earlier_prompt(&mut request, &restored.state);
     cx.set_state(restored.state);
     check_input(&request.input)?;
-    let (tools, mut history) = prepare(&request.config, &cx, writer).await?;
+    let (tools, mut history) = prepare(&request.config, &cx, writer, is_new).await?;
     history.has_new_origin = has_new_origin;
     warn_of_ending_models(&cx);
     let mut run = Box::new(ActiveRun {
@@ -56,7 +59,7 @@ pub(super) async fn open(
     let rerun = run
         .rerun_interrupted_calls(restored.interrupted_calls)
         .await;
-    let input = run.split_input(&request.input)?;
+    let input = run.split_input(&request.input, earlier_prompt)?;
 
     // Saved before anything is emitted: the results of interrupted calls and the cut are final, and
     // a later load must not find them undone.
@@ -122,12 +125,12 @@ impl InputId {
     }
 }
 
-/// Leases the session for a run, registers the run, and reads what is stored. A temporary session
-/// is only registered: its id is new, and nothing of it is stored.
+/// Leases the session for a run, registers the run, and reads what is stored; `None` for a session
+/// that begins. A temporary session is only registered: its id is new, and nothing of it is stored.
 async fn lease_and_load(
     cx: &RunContext,
     request: &RunRequest,
-) -> Result<(SessionWriter, StoredSession)> {
+) -> Result<(SessionWriter, Option<StoredSession>)> {
     let config = &request.config;
     let store = config.store.clone();
     let id = cx.session_id();
@@ -135,7 +138,7 @@ async fn lease_and_load(
     if let Some(default_store) = default_store.filter(|_| request.options.is_temporary) {
         let registration = config.live.register(cx.shared(), true);
         let writer = SessionWriter::temporary(store, default_store, registration);
-        return Ok((writer, StoredSession::default()));
+        return Ok((writer, None));
     }
 
     if config.live.has_temporary(id) {
@@ -150,18 +153,20 @@ async fn lease_and_load(
     };
     let lease = session.lease().await?;
     let registration = config.live.register(cx.shared(), false);
-    let stored_session = match store.load(id).await? {
-        None if request.options.must_exist || request.decisions.is_some() => {
+    let Some(stored_session) = store.load(id).await? else {
+        if request.options.must_exist || request.decisions.is_some() {
             return Err(not_found(id));
         }
-        None => {
-            if let Some(text) = lease.dropped_warning(owner.map(|owner| &**owner)) {
-                cx.warn(text);
-            }
-            StoredSession::default()
+
+        if let Some(text) = lease.dropped_warning(owner.map(|owner| &**owner)) {
+            cx.warn(text);
         }
-        Some(stored_session) => stored_session,
+        // Those of a session that had this id.
+        cx.settings().forget_grants(id);
+        let writer = SessionWriter::new(store, lease, registration, &AgentState::default());
+        return Ok((writer, None));
     };
+
     if belongs_to_other_user(&stored_session.state, owner) {
         return Err(not_found(id));
     }
@@ -171,7 +176,7 @@ async fn lease_and_load(
     }
 
     let writer = SessionWriter::new(store, lease, registration, &stored_session.state);
-    Ok((writer, stored_session))
+    Ok((writer, Some(stored_session)))
 }
 
 /// Cuts the history of a stored session where the request requires it, and repairs it.
@@ -235,12 +240,23 @@ fn complete_state(cx: &RunContext, request: &mut RunRequest, state: &mut AgentSt
     is_new
 }
 
+/// Takes the system messages of the earlier input that the run continues to answer.
+fn take_earlier_prompt(request: &mut RunRequest, state: &AgentState) -> Option<Arc<str>> {
+    if request.decisions.is_none() {
+        return request.options.input_prompt.take();
+    }
+    let mut pending_calls = state.pending.iter();
+    pending_calls.find_map(|call| call.input_prompt.clone())
+}
+
 /// Assembles the system prompt and runs `before_agent` of every hook. Returns the tools and the
 /// history of the run. If a hook fails or the run is stopped meanwhile, the state is rolled back.
+/// `is_new` is true for a session that begins.
 async fn prepare(
     config: &Config,
     cx: &RunContext,
     writer: SessionWriter,
+    is_new: bool,
 ) -> Result<(ToolCatalog, History)> {
     let mut tools = ToolCatalog::default();
     tools.ask_sources(config, cx).await;
@@ -254,7 +270,12 @@ async fn prepare(
         state.is_of_run = true;
     });
     if !config.hooks.before_agent.is_empty() {
+        let gate_count = cx.gates().count();
         let state = before_agent(config, cx).await?;
+        if is_new {
+            // Gates that hooks add may have been those of a session that had this id.
+            cx.gates().forget_after(gate_count, cx.session_id());
+        }
         assembled.apply_changes(cx, &state.system_prompt);
         cx.set_state(state);
     }
@@ -277,11 +298,7 @@ async fn before_agent(config: &Config, cx: &RunContext) -> Result<AgentState> {
         let future = hook.before_agent(cx, state);
         state = guard(cx, &**hook, Phases::BEFORE_AGENT, future).await?;
 
-        // Changes that were made through the context meanwhile are added to the returned state.
-        drop(cx.state(|current| {
-            state.adopt(&input_state, current);
-            std::mem::replace(current, state.clone())
-        }));
+        cx.adopt_state(&input_state, &mut state);
     }
 
     let repairs = state.repair();
@@ -343,7 +360,7 @@ impl StateRollback {
 impl Drop for StateRollback {
     fn drop(&mut self) {
         if let Some(old_state) = self.old_state.take() {
-            self.cx.set_state(old_state);
+            self.cx.replace_state(old_state);
         }
     }
 }

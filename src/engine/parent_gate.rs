@@ -10,7 +10,8 @@ use crate::tool::{AskOrigin, GateRequest, PermissionGate, PermissionMode, ToolDe
 use super::tool_permission::{dont_ask_reason, refusal_by_mode};
 
 /// The gates and the mode of the parent run, and so of all its ancestors, as a gate of the child:
-/// delegating a call must not bypass a denial.
+/// delegating a call must not bypass a denial. The grants of the parent's session stay if a
+/// new session of the child begins.
 pub(super) struct ParentGate(pub(super) RunContext);
 
 impl ParentGate {

@@ -195,10 +195,11 @@ impl ActiveRun {
     }
 
     /// Replaces the pending call `id` by `new_call`, which has another question.
-    fn replace_pending(&self, id: &str, new_call: PendingCall) {
+    fn replace_pending(&self, id: &str, mut new_call: PendingCall) {
         self.cx.state(|state| {
             let mut pending = state.pending.iter_mut();
             if let Some(call) = pending.find(|call| *call.id == *id) {
+                new_call.input_prompt = call.input_prompt.take();
                 *call = new_call;
             }
         });

@@ -10,26 +10,35 @@ use crate::util::text::cut_bytes;
 /// The smallest limit of a result's size: a note about a cut fits into it.
 pub(crate) const MIN_RESULT_BYTES: usize = 1024;
 
+/// The size that details and a display text may have together even if the limit of each is
+/// smaller: programs decide by details, and two small objects take more than
+/// [`MIN_RESULT_BYTES`] in memory.
+const MIN_DETAILS_BYTES: usize = 2 * MIN_RESULT_BYTES;
+
 /// Limits a result. `max_bytes` applies separately to the content, the display text and the
-/// details. Texts count with their size in JSON, details with their size in memory.
+/// details, except that details may have [`MIN_DETAILS_BYTES`] with the display text. Texts count
+/// with their size in JSON, details with their size in memory.
 pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: usize) {
     remove_deep_details(result, call);
+    let mut display_len = 0;
+    if let Some(display) = &mut result.display {
+        let len = escaped_len(display);
+        cut_bytes(display, len, max_bytes, max_bytes);
+        display_len = escaped_len(display);
+    }
+
+    let max_details = max_bytes.max(MIN_DETAILS_BYTES.saturating_sub(display_len));
     let details = result.details.as_ref();
     let size = details.map_or(0, |details| JsonSize::of(details).memory);
-    if size > max_bytes {
+    if size > max_details {
         result.details = None;
         let note = format!(
             "\n... (the details of this result were removed: {size} bytes are more than the limit \
-             of {max_bytes})"
+             of {max_details})"
         );
         let room = max_bytes.saturating_sub(escaped_len(&note));
         limit_content(&mut result.content, room, max_bytes);
         result.content.push_text(&note);
-    }
-
-    if let Some(display) = &mut result.display {
-        let len = escaped_len(display);
-        cut_bytes(display, len, max_bytes, max_bytes);
     }
 
     limit_content(&mut result.content, max_bytes, max_bytes);
@@ -179,6 +188,21 @@ mod tests {
             text.starts_with("Error: the recording of 2009 bytes"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn details_of_two_objects_and_short_texts_have_room_next_to_a_short_display() {
+        let name = "x".repeat(64);
+        let details = json!({"handoff": {"from": name, "to": name}});
+        for (display_len, has_details) in [(0, true), (300, true), (400, false)] {
+            let mut result = ToolResult::new("a", "f", "done");
+            result.details = Some(details.clone());
+            result.display = Some("y".repeat(display_len));
+            let result = limited(result);
+            assert_eq!(result.details.is_some(), has_details, "{display_len}");
+            let text = result.content.text();
+            assert_eq!(text == "done", has_details, "{text}");
+        }
     }
 
     #[test]

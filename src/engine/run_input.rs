@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Messages, Role};
+use crate::message::{Messages, Role};
 use crate::model::{ModelResponse, Stability};
-use crate::run::ExitReason;
-use crate::session::{AgentState, InputState, MessageInfo};
+use crate::run::{ExitReason, RunContext};
+use crate::session::{AgentState, InputState, MessageInfo, PendingCall};
 
 use super::active_run::ActiveRun;
 use super::call_ids::CallIds;
@@ -16,6 +16,34 @@ use super::structured_output;
 /// The warning about a summary whose messages a hook has changed.
 pub(super) const STALE_COMPACTION: &str =
     "a hook changed messages that a summary replaces; the summary was dropped";
+
+/// The maximum size of the leading system messages of an input in all calls that a response leaves
+/// pending, in bytes. Longer ones are not stored.
+const MAX_PENDING_PROMPTS: usize = 1024 * 1024;
+
+/// The text of the leading system messages of the input, as a value of the run.
+pub(super) struct InputPrompt(Arc<str>);
+
+/// Adds the leading system messages of the input to calls that stay pending: the run that resumes
+/// them continues to answer the input.
+pub(super) fn add_input_prompt(cx: &RunContext, calls: &mut [PendingCall]) {
+    let Some(prompt) = cx.value::<InputPrompt>() else {
+        return;
+    };
+
+    let size = prompt.0.len().saturating_mul(calls.len());
+    if size > MAX_PENDING_PROMPTS {
+        cx.warn(format!(
+            "the system messages of the input are not stored with the pending calls, and will be \
+             missing when these are decided: {size} bytes are more than {MAX_PENDING_PROMPTS}"
+        ));
+        return;
+    }
+
+    for call in calls {
+        call.input_prompt = Some(prompt.0.clone());
+    }
+}
 
 impl ActiveRun {
     /// Stores the input, adds it to the history, and repairs the history.
@@ -134,12 +162,17 @@ impl ActiveRun {
         self.history.save().await
     }
 
-    /// Adds the leading system messages of the input to the system prompt; returns the others,
-    /// which follow the history so far.
-    pub(super) fn split_input(&self, input: &Messages) -> Result<Messages> {
-        let (system, input) = split_system(input);
-        if !system.is_empty() {
-            let text = system.join("\n\n");
+    /// Adds the leading system messages of the input to the system prompt, or else those of an
+    /// earlier input that this run continues to answer; returns the other messages, which follow
+    /// the history so far.
+    pub(super) fn split_input(
+        &self,
+        input: &Messages,
+        earlier_prompt: Option<Arc<str>>,
+    ) -> Result<Messages> {
+        let (prompt, input) = input.split_system();
+        if let Some(text) = prompt.or(earlier_prompt) {
+            self.cx.set_value(InputPrompt(text.clone()));
             self.cx.system().set("input", text, Stability::Stable);
         }
 
@@ -178,15 +211,4 @@ pub(super) fn check_input(input: &Messages) -> Result<()> {
         input.validate()?;
     }
     Ok(())
-}
-
-/// Splits the input into the texts of its leading system messages and the other messages.
-fn split_system(input: &Messages) -> (Vec<String>, Messages) {
-    let is_system = |message: &&Arc<Message>| message.role() == Role::System;
-    let system_count = input.as_slice().iter().take_while(is_system).count();
-    let system = input.as_slice()[..system_count]
-        .iter()
-        .map(|message| message.text().into_owned())
-        .collect();
-    (system, input.without_first(system_count))
 }

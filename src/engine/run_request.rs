@@ -25,6 +25,8 @@ pub(crate) struct RunOptions {
     pub(crate) values: Values,
     pub(crate) input_id: Option<Arc<str>>,
     pub(crate) user_id: Option<Arc<str>>,
+    /// The system messages of an earlier input that the run continues to answer.
+    pub(crate) input_prompt: Option<Arc<str>>,
     /// The user to whom the session must belong, if it exists.
     pub(crate) owner: Option<Arc<str>>,
     /// The number of messages of the history that the run continues from.

@@ -23,6 +23,7 @@ use super::active_run::ActiveRun;
 use super::call_starts::{CallStart, CallStarts};
 use super::repeats::{Repeated, STOP, WARNING};
 use super::result_limits::limit_result;
+use super::run_input::add_input_prompt;
 use super::sanitize;
 use super::tool_call::{CallOutcome, CallRunner, Halt};
 
@@ -113,7 +114,8 @@ impl ActiveRun {
     }
 
     /// Stores the pending calls.
-    async fn store_pending(&self, calls: Vec<PendingCall>) -> Result<()> {
+    async fn store_pending(&self, mut calls: Vec<PendingCall>) -> Result<()> {
+        add_input_prompt(&self.cx, &mut calls);
         self.cx.state(|state| state.pending.extend(calls));
 
         // Saved before the run ends, because hooks may forward the questions as soon as they see

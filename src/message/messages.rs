@@ -192,6 +192,16 @@ impl Messages {
         }
     }
 
+    /// Splits the messages into the text of the leading system messages and the other messages.
+    pub(crate) fn split_system(&self) -> (Option<Arc<str>>, Self) {
+        let is_system = |message: &&Arc<Message>| message.role() == Role::System;
+        let count = self.as_slice().iter().take_while(is_system).count();
+        let system = self.as_slice()[..count].iter();
+        let texts: Vec<_> = system.map(|message| message.text()).collect();
+        let text = (count > 0).then(|| texts.join("\n\n").into());
+        (text, self.without_first(count))
+    }
+
     /// Returns the messages after the first `count`, which must exist. If that is 0, the list is
     /// shared.
     pub(crate) fn without_first(&self, count: usize) -> Self {

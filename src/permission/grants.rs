@@ -46,6 +46,10 @@ impl Grants {
         lock(&self.0).add(session, grants);
     }
 
+    pub(super) fn forget(&self, session: &str) {
+        lock(&self.0).remove(session);
+    }
+
     pub(super) fn covers(&self, session: &str, call: &CallAccesses<'_>) -> bool {
         if !lock(&self.0).has_session(session) {
             return false;

@@ -501,6 +501,10 @@ impl PermissionGate for PermissionRules {
         self.grants.add(&request.session_id, &call);
         Ok(())
     }
+
+    fn forget(&self, session_id: &str) {
+        self.grants.forget(session_id);
+    }
 }
 
 /// Returns the explanation of a decision that does not allow a call.

@@ -115,6 +115,19 @@ impl RunContext {
         drop(self.state(|current| std::mem::replace(current, state)));
     }
 
+    /// Replaces the run's state like [`set_state`](Self::set_state). Emits the changes of the task
+    /// list and of the files.
+    pub(crate) fn replace_state(&self, state: AgentState) {
+        self.emit_changes(self.0.state.replace(state));
+    }
+
+    /// Replaces the run's state by `returned`, which a hook has made from `given`. Adds to it the
+    /// changes that were made through this context meanwhile and are emitted already, and emits the
+    /// other changes of the task list and of the files.
+    pub(crate) fn adopt_state(&self, given: &AgentState, returned: &mut AgentState) {
+        self.emit_changes(self.0.state.adopt(given, returned));
+    }
+
     /// Calls `f` on the state, or, if `live` is false, on a copy that is discarded. Emits the
     /// changes of the task list and of the files.
     pub(crate) fn view_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {

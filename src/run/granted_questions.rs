@@ -43,6 +43,11 @@ impl GrantedQuestions {
             lock(&self.0).add(session, [granted_question]);
         }
     }
+
+    /// Removes the answers for a session.
+    pub(crate) fn forget(&self, session: &str) {
+        lock(&self.0).remove(session);
+    }
 }
 
 impl GrantedQuestion {

@@ -78,6 +78,11 @@ impl RunContext {
             id: request.id.clone(),
         };
 
+        // A run that has ended has no reader, although a responder may be left.
+        if self.shared().is_ended() {
+            return Answer::Unanswered;
+        }
+
         match (receiver, &self.0.parent) {
             (Some(receiver), _) => {
                 self.shared()

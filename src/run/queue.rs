@@ -172,12 +172,18 @@ impl MessageQueue {
 
     /// Completes when the reader has taken all messages that wait now. Later ones do not count: a
     /// task may add them without end. It is woken when the queue is empty.
+    ///
+    /// The reader takes no message before `init`, which follows the `before_agent` hooks. Until
+    /// then the first [`BACKLOG`] messages need not be taken, because such a hook may wait for the
+    /// task that has sent them.
     pub(super) fn drained(&self) -> impl Future<Output = ()> {
         let end = lock(&self.state).next_seq;
         poll_fn(move |cx| {
             let mut state = lock(&self.state);
             let next_message = state.messages.front();
-            if next_message.is_none_or(|message| message.envelope().seq >= end) {
+            let is_early = !state.has_init && state.messages.len() < BACKLOG;
+            let need_not_wait = state.is_closed || is_early;
+            if need_not_wait || next_message.is_none_or(|message| message.envelope().seq >= end) {
                 return Poll::Ready(());
             }
 
@@ -199,15 +205,24 @@ impl MessageQueue {
         state.has_init && state.messages.len() >= BACKLOG
     }
 
-    /// Accepts no more messages.
+    /// Accepts no more messages, and lets nothing wait for the reader, which may be gone.
     pub(super) fn close(&self) {
-        lock(&self.state).is_closed = true;
+        let writers = {
+            let mut state = lock(&self.state);
+            state.is_closed = true;
+            std::mem::take(&mut state.writers)
+        };
+
+        writers.into_iter().for_each(Waker::wake);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::task::Context;
+
+    use futures::FutureExt;
 
     use super::*;
     use crate::sdk::{Envelope, Level, SystemEvent, SystemKind};
@@ -220,6 +235,33 @@ mod tests {
             tool_use_id: None,
         };
         SdkMessage::System(SystemEvent::new(Envelope::new("s", 0), kind))
+    }
+
+    #[test]
+    fn few_messages_before_init_need_not_be_taken() {
+        let queue = MessageQueue::default();
+        for _ in 1..BACKLOG {
+            queue.push(message());
+            assert!(queue.drained().now_or_never().is_some());
+        }
+        queue.push(message());
+        assert!(queue.drained().now_or_never().is_none());
+        queue.push_init(message);
+        assert!(queue.drained().now_or_never().is_none());
+    }
+
+    #[test]
+    fn nothing_waits_for_the_reader_of_a_closed_queue() {
+        let queue = MessageQueue::default();
+        queue.push_init(message);
+        let wakes = Arc::new(WakeCount::default());
+        let waker = Waker::from(wakes.clone());
+        let mut drained = Box::pin(queue.drained());
+        let mut poll = || drained.poll_unpin(&mut Context::from_waker(&waker));
+        assert!(poll().is_pending());
+        queue.close();
+        assert_eq!(wakes.get(), 1);
+        assert!(poll().is_ready());
     }
 
     #[test]

@@ -75,6 +75,12 @@ impl RunSettings {
         }
     }
 
+    /// Removes the grants of a session, because a new one begins with its id.
+    pub(crate) fn forget_grants(&self, session_id: &str) {
+        self.granted_questions.forget(session_id);
+        self.gates.forget_after(0, session_id);
+    }
+
     /// Copies the settings of another agent except its name, its permissions and its budget.
     pub(crate) fn inherit(&mut self, settings: &Self) {
         self.hook_timeout = settings.hook_timeout;

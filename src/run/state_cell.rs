@@ -56,6 +56,31 @@ impl StateCell {
         })
     }
 
+    /// Replaces the state. Returns the changes of the task list and the files.
+    pub(super) fn replace(&self, state: AgentState) -> StateChange {
+        let (old, changes) = self.0.with(|live| {
+            let changes = StateChange::between(live, &state);
+            (std::mem::replace(live, state), changes)
+        });
+
+        // Dropped after the lock is released: a value's `Drop` may use the state.
+        drop(old);
+        changes
+    }
+
+    /// Replaces the state by `returned`, which a hook has made from `given`, with the changes that
+    /// were made through the context meanwhile. Returns the other changes of the task list and the
+    /// files.
+    pub(super) fn adopt(&self, given: &AgentState, returned: &mut AgentState) -> StateChange {
+        let (old, changes) = self.0.with(|live| {
+            returned.adopt(given, live);
+            let changes = StateChange::between(live, returned);
+            (std::mem::replace(live, returned.clone()), changes)
+        });
+        drop(old);
+        changes
+    }
+
     /// Returns the parts of the state that hooks change through the context. They share their
     /// contents with the state.
     pub(super) fn hook_state(&self) -> HookState {
@@ -98,12 +123,26 @@ pub(crate) struct HookState {
     values: Values,
 }
 
-/// The changes that [`StateCell::view`] or [`StateCell::restore`] has made.
+/// The changes of the task list and the files.
 #[derive(Debug, Default)]
 pub(super) struct StateChange {
     pub(super) has_new_todos: bool,
     /// The paths that were written, changed or removed, sorted.
     pub(super) files: Vec<String>,
+}
+
+impl StateChange {
+    fn between(before: &AgentState, after: &AgentState) -> Self {
+        let mut changes = Self::default();
+        if !Arc::ptr_eq(&before.todos, &after.todos) {
+            changes.has_new_todos = *before.todos != *after.todos;
+        }
+
+        if !Arc::ptr_eq(&before.files, &after.files) {
+            changes.files = changed_paths(&before.files, &after.files);
+        }
+        changes
+    }
 }
 
 fn changed_paths(before: &Files, after: &Files) -> Vec<String> {

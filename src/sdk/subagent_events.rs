@@ -15,11 +15,29 @@ const MAX_RUNNING: usize = 1_000;
 /// Turns the messages of subagents into events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SubagentEvents {
-    /// The names of the subagents in progress, by the call that started them.
-    names: BTreeMap<Arc<str>, Arc<str>>,
-    /// The length of the emitted text of each response in progress, in characters, by the session
-    /// of the subagent: a call may have several.
-    streamed: BTreeMap<Arc<str>, usize>,
+    /// The subagents in progress, by the call that started them, in the order of their starts.
+    running: BTreeMap<Arc<str>, Vec<RunningSubagent>>,
+    /// The emitted text of each response in progress, by the session of the subagent: a call may
+    /// have several.
+    streamed: BTreeMap<Arc<str>, StreamedText>,
+}
+
+/// A subagent whose start was emitted.
+#[derive(Clone, Debug)]
+struct RunningSubagent {
+    task_id: Arc<str>,
+    name: Arc<str>,
+    /// The session of its start: its own or, for a background task, the one that began it.
+    session_id: Arc<str>,
+}
+
+/// The emitted text of a response in progress.
+#[derive(Clone, Debug)]
+struct StreamedText {
+    /// The call of the subagent.
+    call: Arc<str>,
+    /// The length in characters.
+    length: usize,
 }
 
 impl SubagentEvents {
@@ -30,8 +48,8 @@ impl SubagentEvents {
             SdkMessage::Partial(_) => {
                 let text = message.text_delta().filter(|text| !text.is_empty());
                 if let (Some(call), Some(text)) = (call, text) {
-                    self.count(message.session_id(), text);
-                    self.text(call, text, out);
+                    self.count(message.session_id(), call, text);
+                    self.text(message, call, text, out);
                 }
             }
             SdkMessage::Assistant(event) => {
@@ -39,7 +57,7 @@ impl SubagentEvents {
                 let text = event.text();
                 let has_streamed = self.streamed.remove(message.session_id()).is_some();
                 if !has_streamed && !text.is_empty() {
-                    self.text(call, &text, out);
+                    self.text(message, call, &text, out);
                 }
             }
             _ => {}
@@ -49,12 +67,12 @@ impl SubagentEvents {
     fn system(&mut self, message: &SdkMessage, kind: &SystemKind, out: &mut Vec<StreamEvent>) {
         match kind {
             SystemKind::StreamRestart { attempt, .. } => {
-                let length = self.streamed.remove(message.session_id());
-                let (Some(call), Some(length)) = (message.parent_tool_use_id(), length) else {
+                let streamed = self.streamed.remove(message.session_id());
+                let (Some(call), Some(streamed)) = (message.parent_tool_use_id(), streamed) else {
                     return;
                 };
-                let data = json!({"attempt": attempt, "superseded": length});
-                out.push(self.event(StreamEvent::SUBAGENT_RESTART, call, data));
+                let data = json!({"attempt": attempt, "superseded": streamed.length});
+                out.push(self.event(StreamEvent::SUBAGENT_RESTART, message, call, data));
             }
             SystemKind::TaskStarted(start) => {
                 let Some(name) = &start.subagent_type else {
@@ -67,23 +85,28 @@ impl SubagentEvents {
                     }));
                 if let Some(call) = &start.tool_use_id {
                     // Without its name, the start would have no end.
-                    if self.names.len() >= MAX_RUNNING {
+                    if self.running.values().map(Vec::len).sum::<usize>() >= MAX_RUNNING {
                         return;
                     }
                     event = event.with_run_id(call.clone());
-                    self.names.insert(call.clone(), name.clone());
+                    let subagent = RunningSubagent {
+                        task_id: start.task_id.clone(),
+                        name: name.clone(),
+                        session_id: message.session_id().into(),
+                    };
+                    self.running.entry(call.clone()).or_default().push(subagent);
                 }
                 out.push(event);
             }
             SystemKind::TaskNotification(end) => {
                 let Some(call) = &end.tool_use_id else { return };
                 self.streamed.remove(message.session_id());
-                let Some(name) = self.names.remove(call) else {
+                let Some(subagent) = self.remove(call, &end.task_id) else {
                     return;
                 };
                 out.push(
                     StreamEvent::new(StreamEvent::SUBAGENT_END)
-                        .with_name(name)
+                        .with_name(subagent.name)
                         .with_run_id(call.clone())
                         .with_data(json!({
                             "task_id": end.task_id, "status": end.status, "summary": end.summary
@@ -94,27 +117,52 @@ impl SubagentEvents {
         }
     }
 
+    /// Removes a subagent that has ended, with what it has streamed of a response.
+    fn remove(&mut self, call: &Arc<str>, task_id: &Arc<str>) -> Option<RunningSubagent> {
+        let subagents = self.running.get_mut(call)?;
+        let index = subagents.iter().position(|one| one.task_id == *task_id)?;
+        let subagent = subagents.remove(index);
+        self.streamed.remove(&subagent.session_id);
+        if subagents.is_empty() {
+            self.running.remove(call);
+            // A background task may have begun in another session than its subagent's.
+            self.streamed.retain(|_, streamed| streamed.call != *call);
+        }
+        Some(subagent)
+    }
+
     /// Counts the characters of a piece of a response.
-    fn count(&mut self, session_id: &str, text: &str) {
-        let char_count = text.chars().count();
+    fn count(&mut self, session_id: &str, call: &str, text: &str) {
+        let length = text.chars().count();
         match self.streamed.get_mut(session_id) {
-            Some(length) => *length += char_count,
+            Some(streamed) => streamed.length += length,
             None => {
-                self.streamed.insert(session_id.into(), char_count);
+                let call = call.into();
+                let streamed = StreamedText { call, length };
+                self.streamed.insert(session_id.into(), streamed);
             }
         }
     }
 
-    fn text(&self, call: &str, text: &str, out: &mut Vec<StreamEvent>) {
-        out.push(self.event(StreamEvent::SUBAGENT_STREAM, call, json!({ "delta": text })));
+    fn text(&self, message: &SdkMessage, call: &str, text: &str, out: &mut Vec<StreamEvent>) {
+        let data = json!({ "delta": text });
+        out.push(self.event(StreamEvent::SUBAGENT_STREAM, message, call, data));
     }
 
-    /// Returns an event of the subagent that a call started.
-    fn event(&self, kind: &'static str, call: &str, data: Value) -> StreamEvent {
+    /// Returns an event of the subagent that a call started and that sent `message`.
+    fn event(
+        &self,
+        kind: &'static str,
+        message: &SdkMessage,
+        call: &str,
+        data: Value,
+    ) -> StreamEvent {
         let event = StreamEvent::new(kind).with_run_id(call).with_data(data);
-        StreamEvent {
-            name: self.names.get(call).cloned(),
-            ..event
-        }
+        let name = self.running.get(call).and_then(|subagents| {
+            let mut newest_first = subagents.iter().rev();
+            let sender = newest_first.find(|one| *one.session_id == *message.session_id());
+            sender.or(subagents.last()).map(|one| one.name.clone())
+        });
+        StreamEvent { name, ..event }
     }
 }

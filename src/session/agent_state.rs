@@ -377,6 +377,10 @@ pub struct PendingCall {
     /// The texts of hooks and gates for the model, which are added to the call's result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
+    /// The leading system messages of the input that the run with this call answered. `None` in
+    /// sessions of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) input_prompt: Option<Arc<str>>,
 }
 
 impl PendingCall {
@@ -399,12 +403,21 @@ impl PendingCall {
             expires_at_ms: None,
             waits_since_us: None,
             context: Vec::new(),
+            input_prompt: None,
         }
     }
 
     /// Returns `true` if the call has not changed since the question.
     pub(crate) fn is_intact(&self) -> bool {
         *self.args_hash == *args_hash(&self.call)
+    }
+
+    /// Returns the call as clients of a server receive it: without the system messages.
+    #[cfg(feature = "server")]
+    pub(crate) fn without_prompt(&self) -> Self {
+        let mut call = self.clone();
+        call.input_prompt = None;
+        call
     }
 
     /// Returns `true` if a decision can still allow the call.

@@ -295,6 +295,7 @@ pub(super) fn of_pending(pending: &PendingCall) -> usize {
         .chain([&call.id, &call.name])
         .chain(&pending.agent)
         .chain(&pending.agent_id)
+        .chain(&pending.input_prompt)
         .map(|text| text.len() + SHARED);
     let context = pending.context.iter();
     let context_sizes = context.map(|text| size_of_val(text) + text.len());

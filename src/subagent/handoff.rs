@@ -103,6 +103,13 @@ impl Handoffs {
         &self.0.agents
     }
 
+    /// Removes the grants of a session from all agents, because a new one begins with its id.
+    pub(super) fn forget_grants(&self, session_id: &str) {
+        for agent in &self.0.agents {
+            agent.forget_grants(session_id);
+        }
+    }
+
     pub(super) fn store(&self) -> &Arc<dyn SessionStore> {
         &self.0.store
     }

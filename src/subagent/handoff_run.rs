@@ -71,6 +71,8 @@ enum HandoffStep {
 impl HandoffRun {
     pub(super) fn new(group: Handoffs, session: Session, input: Messages) -> Self {
         let max_duration = group.active(&AgentState::default()).max_duration();
+        // For the agents after the first, whose runs have no input.
+        let session = session.input_prompt(input.split_system().0);
         let load = load(group.store().clone(), session.id().clone(), max_duration);
         Self {
             group,
@@ -258,6 +260,10 @@ impl HandoffRun {
                     }
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(Ok(stored_session)) => {
+                        if stored_session.is_none() {
+                            // The run of the first agent removes the grants of this agent alone.
+                            self.group.forget_grants(self.session.id());
+                        }
                         let state = stored_session.unwrap_or_default().state;
                         let group = self.group.clone();
                         self.begin(group.active(&state));

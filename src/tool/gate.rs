@@ -140,6 +140,10 @@ pub trait PermissionGate: Send + Sync + 'static {
     async fn grant(&self, _request: &GateRequest) -> Result<()> {
         Ok(())
     }
+
+    /// Removes the grants of a session, because a new session begins with its id: the old one was
+    /// deleted, or its store has dropped it. It must not block. The provided method does nothing.
+    fn forget(&self, _session_id: &str) {}
 }
 
 /// A gate that allows every call. It is the default gate of an agent.
@@ -167,7 +171,8 @@ pub enum Answer {
     ///
     /// [`PermissionRules`](crate::permission::PermissionRules) and agents store these grants in
     /// memory, at most 256 for a session: beyond that, and after a restart of the process, the
-    /// question is asked again.
+    /// question is asked again. A session that begins with the id of one that was deleted, or that
+    /// its store has dropped, has none of its grants.
     AllowForSession,
     /// The call is allowed once, with these arguments instead of its own. They are checked like the
     /// arguments of any call: the schema, the hooks, the mode and the gate may refuse them, but ask

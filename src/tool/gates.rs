@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use crate::backend::{DeniedPath, PathFilter};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{dismantle, is_too_deep};
+use crate::util::panic;
 
 use super::decision::{ToolDecision, Verdict};
 use super::gate::{AllowAll, GateRequest, PermissionGate};
@@ -36,6 +37,21 @@ impl Gates {
         Self {
             gates: self.gates.iter().cloned().chain([gate]).collect(),
             allows_all: false,
+        }
+    }
+
+    /// Returns the number of gates.
+    pub(crate) fn count(&self) -> usize {
+        self.gates.len()
+    }
+
+    /// Removes the grants of a session from the gates after the first `count`. If one of them
+    /// panics, the others remove theirs nevertheless.
+    pub(crate) fn forget_after(&self, count: usize, session_id: &str) {
+        for gate in self.gates.iter().skip(count) {
+            if let Err(text) = panic::catch(|| gate.forget(session_id)) {
+                tracing::warn!("a gate panicked while it removed the grants of a session: {text}");
+            }
         }
     }
 
@@ -118,6 +134,10 @@ impl PermissionGate for Gates {
             gate.grant(request).await?;
         }
         Ok(())
+    }
+
+    fn forget(&self, session_id: &str) {
+        self.forget_after(0, session_id);
     }
 
     fn explain(&self, request: &GateRequest) -> Option<String> {

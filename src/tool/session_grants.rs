@@ -80,6 +80,14 @@ impl<T: SessionGrant> SessionGrants<T> {
         }
     }
 
+    /// Removes the grants of a session.
+    pub(crate) fn remove(&mut self, session: &str) {
+        if let Some(entry) = self.sessions.remove(session) {
+            self.bytes -= entry.bytes;
+            self.order.retain(|other| &**other != session);
+        }
+    }
+
     fn remove_oldest(&mut self) {
         let oldest_session = self.order.pop_front();
         let entry = oldest_session.and_then(|session| self.sessions.remove(&session));
@@ -124,6 +132,22 @@ mod tests {
         grants.add(&"1".into(), 1..=MAX_GRANTS);
         assert!(grants.contains("1", &(MAX_GRANTS - 1)));
         assert!(!grants.contains("1", &MAX_GRANTS));
+    }
+
+    #[test]
+    fn removed_session_has_no_grants_and_leaves_room_for_others() {
+        let mut grants = SessionGrants::default();
+        let text = "a".repeat(MAX_SESSION_BYTES);
+        let count = MAX_BYTES / MAX_SESSION_BYTES;
+        for session in 0..count {
+            grants.add(&session.to_string().into(), [text.clone()]);
+        }
+        grants.remove("1");
+        grants.remove("1");
+        assert!(!grants.has_session("1"));
+        grants.add(&"new".into(), [text.clone()]);
+        assert!(grants.contains("0", &text) && grants.contains("new", &text));
+        assert_eq!((grants.order.len(), grants.bytes), (count, MAX_BYTES));
     }
 
     #[test]

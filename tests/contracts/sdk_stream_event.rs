@@ -442,17 +442,84 @@ fn of_too_many_subagents_each_start_has_its_end_and_no_text_is_repeated() {
     assert_eq!(counts, [1_000, 1_001, 0, 1_000]);
 }
 
+/// The message with another session.
+fn of_child(session: &str, mut message: SdkMessage) -> SdkMessage {
+    match &mut message {
+        SdkMessage::System(event) => event.envelope.session_id = session.into(),
+        SdkMessage::Partial(event) => event.envelope.session_id = session.into(),
+        SdkMessage::Assistant(event) => event.envelope.session_id = session.into(),
+        other => panic!("not a message of these tests: {other:?}"),
+    }
+    message
+}
+
+#[test]
+fn of_two_subagents_of_a_call_each_start_has_its_end_and_each_piece_its_name() {
+    let started = |name: &str| {
+        let mut start = TaskStarted::new(name, "Look around");
+        (start.tool_use_id, start.subagent_type) = (Some("t1".into()), Some(name.into()));
+        let start = system(SystemKind::TaskStarted(Box::new(start)));
+        of_child(name, inside("t1", start))
+    };
+    let ended = |name: &str| {
+        let end =
+            json!({"task_id": name, "status": "completed", "summary": "", "tool_use_id": "t1"});
+        let end: TaskNotification = serde_json::from_value(end).expect("it reads");
+        let end = system(SystemKind::TaskNotification(Box::new(end)));
+        of_child(name, inside("t1", end))
+    };
+    let piece = |name: &str| of_child(name, inside("t1", delta("Hi")));
+    let messages = [
+        started("a"),
+        started("b"),
+        piece("a"),
+        piece("b"),
+        ended("a"),
+        piece("b"),
+        ended("b"),
+        ended("b"),
+    ];
+    let mut events = StreamEvents::new().with_subagents();
+    let told = messages.iter().flat_map(|one| events.push(one));
+    let told: Vec<_> = told
+        .map(|event| serde_json::to_value(event).expect("it writes"))
+        .map(|event| format!("{} {}", event["event"], event["name"]).replace('"', ""))
+        .collect();
+    let expected = [
+        "on_subagent_start a",
+        "on_subagent_start b",
+        "on_subagent_stream a",
+        "on_subagent_stream b",
+        "on_subagent_end a",
+        "on_subagent_stream b",
+        "on_subagent_end b",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn stopped_background_subagent_leaves_no_text_for_its_next_attempt() {
+    // The start and the end of a background task have the session that began it.
+    let stopped = of_child("parent", subagent_ended("t1"));
+    let restart = system(SystemKind::StreamRestart {
+        attempt: 2,
+        supersedes: Vec::new(),
+    });
+    let messages = [
+        of_child("parent", subagent_started("t1")),
+        inside("t1", delta("Half")),
+        stopped,
+        inside("t1", delta("New")),
+        inside("t1", restart),
+    ];
+    let mut events = StreamEvents::new().with_subagents();
+    let told: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
+    let data = told.last().and_then(|event| event.data.clone());
+    assert_eq!(data, Some(json!({"attempt": 2, "superseded": 3})));
+}
+
 #[test]
 fn of_two_subagents_of_a_call_each_response_is_emitted_once() {
-    let of_child = |session: &str, mut message: SdkMessage| {
-        match &mut message {
-            SdkMessage::System(event) => event.envelope.session_id = session.into(),
-            SdkMessage::Partial(event) => event.envelope.session_id = session.into(),
-            SdkMessage::Assistant(event) => event.envelope.session_id = session.into(),
-            other => panic!("not a message of this test: {other:?}"),
-        }
-        message
-    };
     let restart = system(SystemKind::StreamRestart {
         attempt: 2,
         supersedes: Vec::new(),

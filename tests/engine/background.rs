@@ -336,6 +336,34 @@ async fn long_outcome_of_a_background_task_has_no_secrets() {
     assert!(outcome.contains("failed") && !outcome.contains(secret.expose()));
 }
 
+#[tokio::test(start_paused = true)]
+async fn before_agent_hook_can_wait_for_a_task_that_reports() {
+    let prepare = hook::before_agent("prepare", |cx, state| async move {
+        let task = cx
+            .tasks()
+            .begin(TaskSpec::new("warm up"), |task| async move {
+                task.progress("begun").await;
+                task.progress("half").await;
+                TaskOutcome::Completed("warm".to_owned())
+            });
+        let outcome = task.wait(Duration::from_secs(5)).await;
+        assert!(outcome.is_some(), "the task has not ended");
+        Ok(state)
+    });
+    let model = ScriptedModel::new().say("done").say("done");
+    model.allow_unused();
+    let agent = agent(model).hook(prepare).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "done");
+    let kinds = kinds(&messages);
+    assert_eq!(kinds[0], "system/init");
+    let progress = kinds
+        .iter()
+        .filter(|kind| *kind == "system/task_progress")
+        .count();
+    assert_eq!(progress, 2, "{kinds:?}");
+}
+
 #[tokio::test]
 async fn texts_of_a_background_task_have_no_secrets() {
     let secret = Secret::new("sk-task-label-8d2b6f0c41");

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agentcore::hooks::PermissionHook;
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
+use agentcore::permission::{PermissionConfig, PermissionRules};
 use agentcore::session::PendingCall;
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::{Asking, Confirmer};
@@ -267,6 +269,58 @@ async fn allow_for_session_for_a_hook_question_covers_equal_calls() {
 }
 
 #[tokio::test]
+async fn session_with_the_id_of_a_deleted_one_has_none_of_its_grants() {
+    let rules = PermissionRules::new().ask("act").unwrap();
+    let config = PermissionConfig::from_json(r#"{"ask": ["act"]}"#).unwrap();
+    let hook = PermissionHook::new(config).unwrap();
+    let ask = pre("ask", ToolDecision::ask("sure?"));
+    let model = || {
+        let model = ScriptedModel::new();
+        (0..3).fold(model, |model, _| model.call("act", json!({})).say("done"))
+    };
+    let builders = [
+        agent(model()).hook(ask),
+        agent(model()).permissions(rules),
+        agent(model()).hook(hook),
+    ];
+    for (number, builder) in builders.into_iter().enumerate() {
+        let (log, always) = (Log::default(), Always::default());
+        let builder = builder.tool(logged("act", &log)).confirmer(always.clone());
+        let agent = builder.build().unwrap();
+        let session = agent.session("s");
+        let questions = || always.0.lock().unwrap().len();
+        session.clone().run("Go").await.unwrap();
+        session.clone().run("Go").await.unwrap();
+        assert_eq!(questions(), 1, "{number}");
+
+        assert!(session.delete().await.unwrap());
+        session.clone().run("Go").await.unwrap();
+        assert_eq!(questions(), 2, "{number}");
+
+        assert_eq!(log.len(), 3, "{number}");
+    }
+}
+
+#[tokio::test]
+async fn fork_with_the_id_of_a_deleted_session_has_none_of_its_grants() {
+    let (log, always) = (Log::default(), Always::default());
+    let model = ScriptedModel::new();
+    let model = (0..3).fold(model, |model, _| model.call("act", json!({})).say("done"));
+    let agent = agent(model)
+        .tool(logged("act", &log))
+        .permissions(PermissionRules::new().ask("act").unwrap())
+        .confirmer(always.clone())
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    assert!(agent.session("s").delete().await.unwrap());
+    agent.session("t").run("Hello").await.unwrap();
+    let copy = agent.session("t").fork("s").await.unwrap();
+    copy.run("Go").await.unwrap();
+    assert_eq!((always.0.lock().unwrap().len(), log.len()), (3, 3));
+}
+
+#[tokio::test]
 async fn allow_for_session_for_a_pending_hook_question_covers_equal_calls() {
     let log = Log::default();
     let model = ScriptedModel::new()
@@ -284,6 +338,40 @@ async fn allow_for_session_for_a_pending_hook_question_covers_equal_calls() {
     let decision = Decision::allow_for_session(&calls[0]);
     let output = agent.session("s").resume(decision).await.unwrap();
     assert_eq!((output.end, log.len()), (ExitReason::EndTurn, 2));
+}
+
+#[tokio::test]
+async fn system_messages_of_the_input_apply_until_it_is_answered() {
+    let model = ScriptedModel::new()
+        .call("act", json!({"n": 1}))
+        .calls([("act", json!({"n": 2})), ("act", json!({"n": 3}))])
+        .say("Fertig.")
+        .say("Done.");
+    let agent = agent(model.clone())
+        .tool(logged("act", &Log::default()))
+        .permissions(asking())
+        .unanswered(OnUnanswered::Park)
+        .build()
+        .unwrap();
+    let session = agent.session("s");
+    let input = Messages::new().system("In German.").human("Go");
+    session.clone().run(input).await.unwrap();
+    // Decided one by one.
+    for _ in 0..3 {
+        let calls = session.pending().await.unwrap();
+        let text = serde_json::to_string(&calls[0]).unwrap();
+        assert_eq!(
+            serde_json::from_str::<PendingCall>(&text).unwrap(),
+            calls[0]
+        );
+        let decision = Decision::allow(&calls[0]);
+        session.clone().resume(decision).await.unwrap();
+    }
+    session.run("And now?").await.unwrap();
+    let requests = model.requests();
+    let systems = requests.iter().map(|request| request.system.to_string());
+    let has_prompt: Vec<_> = systems.map(|text| text.contains("In German.")).collect();
+    assert_eq!(has_prompt, [true, true, true, false]);
 }
 
 #[tokio::test]

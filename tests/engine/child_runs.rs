@@ -12,6 +12,7 @@ use agentcore::{
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::kit::{
     Log, agent, any_object, asking, echo, logged, result_texts, sleep, stored, stuck, watch,
@@ -33,6 +34,43 @@ fn delegate(child: Agent) -> FuncTool {
             }
         },
     )
+}
+
+/// A tool that runs `child` in a task of its own, and sends the reason of its end.
+fn spawning(child: Agent, ends: UnboundedSender<ExitReason>) -> FuncTool {
+    FuncTool::new("spawn", "Spawns", any_object(), move |cx, _: Value| {
+        let (session, ends) = (child.session("child"), ends.clone());
+        tokio::spawn(async move {
+            let output = session.run_as_child(&cx, "Help").await.unwrap();
+            ends.send(output.end).unwrap();
+        });
+        async {
+            sleep(1).await;
+            "spawned"
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn child_in_a_task_of_its_own_ends_with_the_parent() {
+    for asks in [false, true] {
+        let child = ScriptedModel::new().call("stuck", json!({})).say("late");
+        child.allow_unused();
+        let mut child = agent(child).tool(stuck());
+        if asks {
+            child = child.permissions(asking());
+        }
+        let (ends, mut received) = unbounded_channel();
+        let parent = agent(ScriptedModel::new().call("spawn", json!({})).say("done"))
+            .tool(spawning(child.build().unwrap(), ends))
+            .build()
+            .unwrap();
+        let mut run = parent.run("Go");
+        let _responder = run.responder();
+        while run.next().await.is_some() {}
+        let end = tokio::time::timeout(Duration::from_secs(60), received.recv()).await;
+        assert_eq!(end.unwrap(), Some(ExitReason::Interrupted), "{asks}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Agents that hand the conversation over to each other.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agentcore::model::{ModelProfile, Prices};
@@ -8,10 +9,10 @@ use agentcore::permission::PermissionRules;
 use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::subagent::{Handoffs, HandoffsBuilder, SubagentDefinition, SubagentRegistry};
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::GateRequest;
+use agentcore::tool::{Asking, Confirmer, GateRequest};
 use agentcore::{
-    Answer, Decision, Error, ErrorKind, ExitReason, Messages, OnUnanswered, Result, SdkMessage,
-    SessionStore, ThreadStore, ToolDecision, Usage, async_trait, hook, tools,
+    Answer, Decision, Error, ErrorKind, ExitReason, Messages, OnUnanswered, PermissionRequest,
+    Result, SdkMessage, SessionStore, ThreadStore, ToolDecision, Usage, async_trait, hook, tools,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -131,6 +132,87 @@ async fn process_that_ends_between_two_runs_loses_no_handoff() {
     let output = second.run("s", "4").await.unwrap();
     assert_eq!((output.text.as_str(), output.turns), ("t2", 2));
     assert_eq!(second.active(&output.state).name(), "triage");
+}
+
+#[tokio::test]
+async fn system_messages_of_the_input_reach_the_next_agent() {
+    let triage = model("first").call("handoff", to("billing"));
+    let billing = model("second").say("b1").say("b2");
+    let support = group(triage, billing.clone()).build().unwrap();
+    let input = Messages::new().system("Customer 4711.").human("Refund!");
+    assert_eq!(support.run("s", input).await.unwrap().text, "b1");
+    assert_eq!(support.run("s", "Thanks").await.unwrap().text, "b2");
+    let requests = billing.requests();
+    let systems = requests.iter().map(|request| request.system.to_string());
+    let has_prompt: Vec<_> = systems.map(|text| text.contains("4711")).collect();
+    assert_eq!(has_prompt, [true, false]);
+}
+
+/// Allows for the session, and counts the questions.
+#[derive(Clone, Default)]
+struct Granting(Arc<AtomicUsize>);
+
+#[async_trait]
+impl Confirmer for Granting {
+    async fn confirm(&self, _request: &PermissionRequest, _asking: &Asking) -> Answer {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Answer::AllowForSession
+    }
+}
+
+#[tokio::test]
+async fn conversation_with_the_id_of_a_deleted_one_has_no_grants_of_any_agent() {
+    let (log, granting) = (Log::default(), Granting::default());
+    let triage = ScriptedModel::new()
+        .call("handoff", to("billing"))
+        .call("handoff", to("billing"));
+    let refund = |model: ScriptedModel| model.call("refund", json!({})).say("done");
+    let billing = agent(refund(refund(refund(ScriptedModel::new()))))
+        .tool(logged("refund", &log))
+        .permissions(PermissionRules::new().ask("refund").unwrap())
+        .confirmer(granting.clone());
+    let support = Handoffs::builder("triage", agent(triage))
+        .agent("billing", "Refunds", billing)
+        .build()
+        .unwrap();
+    support.run("s", "1").await.unwrap();
+    support.run("s", "2").await.unwrap();
+    assert_eq!((granting.0.load(Ordering::Relaxed), log.len()), (1, 2));
+    let session = support.agent("triage").unwrap().session("s");
+    assert!(session.delete().await.unwrap());
+    support.run("s", "3").await.unwrap();
+    assert_eq!((granting.0.load(Ordering::Relaxed), log.len()), (2, 3));
+}
+
+#[tokio::test]
+async fn handoff_with_the_smallest_results_hands_the_conversation_over() {
+    let long_name = "b".repeat(64);
+    let triage = ScriptedModel::new().call("handoff", to(&long_name));
+    let billing = agent(ScriptedModel::new().say("b1").say("b2"));
+    let support = Handoffs::builder("triage", agent(triage).max_result_bytes(1024))
+        .agent(&*long_name, "Refunds", billing)
+        .build()
+        .unwrap();
+    let output = support.run("s", "1").await.unwrap();
+    assert_eq!(output.text, "b1");
+    assert_eq!(
+        result_texts(&output.messages),
+        [format!("Handed over to {long_name:?}.")]
+    );
+    assert_eq!(support.run("s", "2").await.unwrap().text, "b2");
+}
+
+#[tokio::test]
+async fn handoff_in_a_history_of_three_quarters_of_the_limit_hands_the_conversation_over() {
+    let triage = ScriptedModel::new().call("handoff", to("billing"));
+    let billing = agent(ScriptedModel::new().say("b1"));
+    let support = Handoffs::builder("triage", agent(triage).max_history_bytes(100_000))
+        .agent("billing", "Refunds", billing)
+        .build()
+        .unwrap();
+    let output = support.run("s", "x".repeat(80_000)).await.unwrap();
+    assert_eq!(output.text, "b1");
+    assert_eq!(support.active(&output.state).name(), "billing");
 }
 
 /// Three agents, four handoffs over six inputs, and a process that ends between two runs.

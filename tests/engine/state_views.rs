@@ -96,15 +96,66 @@ async fn with_state_for_writing_emits_a_state_change_only_for_changes() {
         .unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     output.unwrap();
-    let changes: Vec<_> = messages
-        .iter()
-        .filter_map(|message| match message {
-            SdkMessage::System(event) => match &event.kind {
-                SystemKind::StateChanged { todos, files } => Some((todos.clone(), files.clone())),
-                _ => None,
-            },
+    // The first is what the first hook returned.
+    let expected = [
+        (Some(1), vec!["a".to_owned()]),
+        (None, vec!["b".to_owned()]),
+    ];
+    assert_eq!(state_changes(&messages), expected);
+}
+
+/// The length of the task list and the paths of each change of the state.
+fn state_changes(messages: &[SdkMessage]) -> Vec<(Option<usize>, Vec<String>)> {
+    let changes = messages.iter().filter_map(|message| match message {
+        SdkMessage::System(event) => match &event.kind {
+            SystemKind::StateChanged { todos, files } => {
+                let files = files.clone().unwrap_or_default();
+                Some((todos.as_ref().map(Vec::len), files))
+            }
             _ => None,
-        })
-        .collect();
-    assert_eq!(changes, [(None, Some(vec!["b".to_owned()]))]);
+        },
+        _ => None,
+    });
+    changes.collect()
+}
+
+#[tokio::test]
+async fn state_that_hooks_return_is_emitted_once_where_it_differs() {
+    let both = hook::before_agent("both", |cx, mut state: AgentState| async move {
+        cx.with_state(|mut view| view.files_mut().insert("a".into(), "text".into()));
+        state.todos = Arc::new(vec![Todo::new("1", "Look")]);
+        Ok(state)
+    });
+    let same = hook::before_agent("same", |_cx, mut state: AgentState| async move {
+        state.todos = Arc::new(state.todos.to_vec());
+        Ok(state)
+    });
+    let done = hook::after_agent("done", |_cx, mut state: AgentState| async move {
+        state.todos = Arc::default();
+        Ok(state)
+    });
+    let agent = agent(ScriptedModel::new().say("done"))
+        .hooks([both, same, done])
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().state.files.len(), 1);
+    let expected = [
+        (None, vec!["a".to_owned()]),
+        (Some(1), Vec::new()),
+        (Some(0), Vec::new()),
+    ];
+    assert_eq!(state_changes(&messages), expected);
+}
+
+#[tokio::test]
+async fn state_of_a_hook_is_taken_back_if_a_later_one_fails() {
+    let fill = hook::before_agent("fill", |_cx, state| async move { Ok(filled(state)) });
+    let fail = hook::before_agent("fail", |_cx, _state| async { Err("broken".into()) });
+    let agent = agent(ScriptedModel::new()).hooks([fill, fail]).build();
+    let (messages, output) = watch(agent.unwrap().run("Go")).await;
+    output.unwrap_err();
+    let files = vec!["a".to_owned()];
+    let expected = [(Some(1), files.clone()), (Some(0), files)];
+    assert_eq!(state_changes(&messages), expected);
 }

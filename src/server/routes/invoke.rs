@@ -190,7 +190,7 @@ impl RunReply {
             .pending()
             .iter()
             .filter(|call| call.session_id == output.session_id)
-            .cloned()
+            .map(PendingCall::without_prompt)
             .collect();
         let first = pending.first().map(|pending| &pending.call);
         Self {

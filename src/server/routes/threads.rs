@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use crate::message::{Role, message_size};
-use crate::session::{AgentState, ChildSearch, ListQuery, OwnedSession, SessionInfo, SessionStore};
+use crate::session::{
+    AgentState, ChildSearch, ListQuery, OwnedSession, PendingCall, SessionInfo, SessionStore,
+};
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
@@ -343,7 +345,9 @@ async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Respo
     let is_last_run = last_run_id() == earlier_id;
     let is_incomplete = !was_held && !running && is_last_run && is_interrupted(&state);
     // A copy of a thread has copies of calls, which wait in the original alone.
-    state.pending = own_pending(&state).cloned().collect();
+    state.pending = own_pending(&state)
+        .map(PendingCall::without_prompt)
+        .collect();
     let reply = ThreadReply {
         running,
         interrupted: is_incomplete && !store.is_leased(&key.thread).await?,

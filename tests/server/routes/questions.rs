@@ -147,6 +147,24 @@ async fn question_of_a_pending_call_is_a_409_at_hitl_and_is_resumed() {
 }
 
 #[tokio::test]
+async fn pending_calls_are_shown_without_the_system_messages_of_the_input() {
+    let server = parking().await;
+    let system = json!({"role": "system", "content": "In German."});
+    let mut body = input_in("th", "Go");
+    body["messages"].as_array_mut().unwrap().insert(0, system);
+    let reply = server.post("/agents/invoke", body).send().await.ok(200);
+    let thread = server
+        .get("/agents/default/threads/th")
+        .send()
+        .await
+        .ok(200);
+    for shown in [&reply["pending"], &thread["pending"]] {
+        assert_eq!(shown.as_array().unwrap().len(), 1);
+        assert!(!shown.to_string().contains("In German."), "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn decision_with_arguments_that_it_does_not_use_is_a_400_and_the_call_waits_on() {
     let server = parking().await;
     let call = parked(&server, "th").await;
