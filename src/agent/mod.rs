@@ -14,9 +14,9 @@ mod child_result;
 mod child_session;
 #[cfg(feature = "http")]
 mod environment;
+mod filtered_source;
 mod info;
 mod of_run;
-mod retained_source;
 mod session;
 mod session_changes;
 #[cfg(feature = "config")]

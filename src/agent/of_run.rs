@@ -12,7 +12,7 @@ use crate::tool::{ToolContext, ToolRegistry, TurnTools};
 
 use super::allowed_tools::AllowedTools;
 use super::builder::AgentBuilder;
-use super::retained_source::RetainedSource;
+use super::filtered_source::FilteredSource;
 
 /// # Children of a run
 impl AgentBuilder {
@@ -22,10 +22,10 @@ impl AgentBuilder {
     /// trace recorder and the token counter. `None` outside any run.
     ///
     /// The name, the system prompt, the other limits and the permissions have the defaults of a new
-    /// builder. For a [child](crate::Session::child_of) of the run, the limits and the permissions
-    /// of the run apply in addition. Run it as a child: run on its own
-    /// ([`Agent::run`](crate::Agent::run)), it has the tools and the backend of the run **without**
-    /// its permissions and limits.
+    /// builder. Run the agent as a [child](crate::Session::child_of) of the run: then the limits
+    /// and the permissions of the run apply as well. An agent that is run on its own
+    /// ([`Agent::run`](crate::Agent::run)) has the tools and the backend of the run, but
+    /// **neither** its limits **nor** its permissions.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -82,8 +82,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Replaces the tools by the tools of a registry. A disabled name stays disabled, for the tools
-    /// of hooks, unless the registry has a tool of that name.
+    /// Replaces the tools by the tools of a registry, and enables their names. Other disabled names
+    /// stay disabled, because hooks may bring tools of these names.
     pub(crate) fn with_own_tools(mut self, registry: &ToolRegistry) -> Self {
         self.tools.clear();
         self.sources.clear();
@@ -145,7 +145,7 @@ impl AgentBuilder {
     /// Makes the sources return only allowed tools.
     fn retain_source_tools(&mut self, allowed: &AllowedTools) {
         for source in &mut self.sources {
-            *source = Arc::new(RetainedSource::new(source.clone(), allowed.clone()));
+            *source = Arc::new(FilteredSource::new(source.clone(), allowed.clone()));
         }
     }
 

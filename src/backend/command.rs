@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 #[cfg(all(feature = "process", unix))]
-use crate::util::secret::open_start;
+use crate::util::secret::partial_suffix_start;
 use crate::util::secret::{Cut, redact_cut};
 
 use super::denied::DeniedPath;
@@ -281,7 +281,7 @@ impl Captured {
     pub(super) fn split_open(mut self) -> (Self, Bytes) {
         let bytes = Bytes::from(self.whole().unwrap_or_else(|| self.tail.to_vec()));
         let first = bytes.len().saturating_sub(MAX_OPEN);
-        let start = first + open_start(&bytes[first..]);
+        let start = first + partial_suffix_start(&bytes[first..]);
         let open = bytes.slice(start.min(incomplete_char(&bytes))..);
         let tail_len = open.len().min(self.tail.len());
         let head_len = open.len() - tail_len;

@@ -1,6 +1,6 @@
 //! The arguments of one call while they stream.
 
-use crate::util::secret::{Exact, Pieces};
+use crate::util::secret::{ExactSearch, Pieces};
 
 /// The beginnings of an escape of an ASCII character.
 const ESCAPE_BEGINNINGS: [&str; 4] = ["\\u00", "\\u0", "\\u", "\\"];
@@ -26,7 +26,7 @@ struct Buffer {
 
 impl ArgumentRedactor {
     /// Takes the next piece; returns the part that may be shown, which may be empty.
-    pub(super) fn push(&mut self, exact: &Exact, json: String) -> String {
+    pub(super) fn push(&mut self, search: &ExactSearch, json: String) -> String {
         if let Some(buffer) = &mut self.buffer {
             buffer.json.push_str(&json);
             return String::new();
@@ -34,7 +34,7 @@ impl ArgumentRedactor {
 
         // Most pieces have no backslash and do not continue an escape.
         if self.begun.is_empty() && !json.contains('\\') {
-            return self.pieces.push(exact, json);
+            return self.pieces.push(search, json);
         }
 
         let mut json = std::mem::take(&mut self.begun) + &json;
@@ -52,13 +52,13 @@ impl ArgumentRedactor {
             self.begun = json.split_off(json.len() - prefix.len());
         }
 
-        self.pieces.push(exact, json)
+        self.pieces.push(search, json)
     }
 
     /// Ends the arguments; returns what was held back.
-    pub(super) fn finish(mut self, exact: &Exact) -> String {
+    pub(super) fn finish(mut self, search: &ExactSearch) -> String {
         match self.buffer {
-            Some(buffer) => exact.redacted_json_after(&buffer.json, buffer.passed),
+            Some(buffer) => search.redacted_json_after(&buffer.json, buffer.passed),
             None => self.pieces.finish() + &self.begun,
         }
     }

@@ -23,14 +23,14 @@ use super::config::Config;
 use super::history::History;
 use super::request::RequestBuilder;
 
-/// A compaction that failed or had nothing to shorten is tried again when the context has grown by
-/// this fraction: 1/20.
-const RETRY_GROWTH: u64 = 20;
+/// The divisor of the growth after which a compaction that failed, or had nothing to shorten, is
+/// tried again: the context must have grown by a twentieth.
+const RETRY_GROWTH_DIVISOR: u64 = 20;
 
 /// The time limit of a count by the model.
-const COUNT_TIME: Duration = Duration::from_secs(5);
+const COUNT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The compaction of a run's history.
+/// The parts of a run that the compaction of its history uses.
 pub(super) struct Compacting<'a> {
     config: &'a Config,
     cx: &'a RunContext,
@@ -40,6 +40,7 @@ pub(super) struct Compacting<'a> {
 }
 
 impl ActiveRun {
+    /// Borrows the parts of the run for a compaction.
     pub(super) fn compacting(&mut self) -> Compacting<'_> {
         Compacting {
             config: &self.config,
@@ -96,13 +97,13 @@ impl Compacting<'_> {
     /// Returns `true` if a compaction has failed, or had nothing to shorten, and the context has
     /// hardly grown since.
     fn is_too_soon_to_retry(&self) -> bool {
-        let retry_limit = |tokens: u64| tokens.saturating_add(tokens / RETRY_GROWTH);
+        let retry_limit = |tokens: u64| tokens.saturating_add(tokens / RETRY_GROWTH_DIVISOR);
         let failed_at_tokens = self.history.context_size.failed_at_tokens;
         failed_at_tokens.is_some_and(|tokens| self.context_tokens() <= retry_limit(tokens))
     }
 
     /// Returns `true` if there is a compactor, and the history is near its limit in bytes or has
-    /// more messages than the compactor allows.
+    /// more messages than the compactor allows. The number of tokens does not matter then.
     fn is_full(&self) -> bool {
         let Some(compactor) = &self.config.compactor else {
             return false;
@@ -176,12 +177,12 @@ impl Compacting<'_> {
         let model = self.cx.model();
         let counting = panic::catch_async(async move { model.count_tokens(request).await });
         let counting = DropContained::new(counting.boxed(), "a count of tokens");
-        let count = match timeout(COUNT_TIME, counting).await {
+        let count = match timeout(COUNT_TIMEOUT, counting).await {
             Ok(Ok(count)) => count.map_err(|error| error.to_string()),
             Ok(Err(text)) => Err(format!("it panicked: {text}")),
             Err(_) => Err(format!(
                 "it took longer than {} seconds",
-                COUNT_TIME.as_secs()
+                COUNT_TIMEOUT.as_secs()
             )),
         };
 
@@ -232,7 +233,10 @@ impl Compacting<'_> {
         self.cx.emit(SystemKind::Status(Box::new(Status::new(
             Activity::Compacting,
         ))));
-        let outcome = self.summarize(&*compactor, trigger).await;
+        let (messages, current_compaction) = self
+            .cx
+            .state(|state| (state.messages.clone(), state.compaction.clone()));
+        let outcome = summarize(self.cx, &*compactor, messages, current_compaction, trigger).await;
         self.record_outcome(&outcome, trigger);
         let status = status_after(&outcome);
         self.cx.emit(SystemKind::Status(Box::new(status)));
@@ -264,18 +268,6 @@ impl Compacting<'_> {
                 ));
             }
         }
-    }
-
-    /// Returns the new compaction, or `None` if there is nothing to shorten.
-    async fn summarize(
-        &self,
-        compactor: &dyn Compactor,
-        trigger: CompactionTrigger,
-    ) -> Result<Option<Compaction>> {
-        let (messages, current_compaction) = self
-            .cx
-            .state(|state| (state.messages.clone(), state.compaction.clone()));
-        summarize(self.cx, compactor, messages, current_compaction, trigger).await
     }
 
     /// Adds a compaction to the state, stores it and emits its boundary.
@@ -331,10 +323,10 @@ pub(super) async fn summarize(
     current_compaction: Option<Compaction>,
     trigger: CompactionTrigger,
 ) -> Result<Option<Compaction>> {
-    let own_cx = cx.clone();
+    let caller_cx = cx.clone();
     let mut request = CompactionRequest::new(messages.clone(), cx.model()).with_caller(Arc::new(
         move |model, request| {
-            let cx = own_cx.clone();
+            let cx = caller_cx.clone();
             async move { cx.call_model(&model, request).await }.boxed()
         },
     ));
@@ -366,6 +358,7 @@ fn status_after(outcome: &Result<Option<Compaction>>) -> Status {
     status
 }
 
+/// Returns the error for a panic of the compactor with this text.
 fn panicked(text: &str) -> Error {
     Error::new(ErrorKind::Other, format!("the compactor panicked: {text}"))
 }

@@ -14,6 +14,12 @@ use crate::tool::Answer;
 #[cfg(feature = "server")]
 use crate::util::time::now_ms;
 
+/// The reason why [`Answer::Unanswered`] is refused.
+const NO_ANSWER: &str = "it has no answer; leave out a call that is to stay pending";
+
+/// The reason why an answer other than a denial is refused without a hash of the arguments.
+const NO_HASH: &str = "`args_hash` is missing; copy it from the pending call";
+
 /// A person's decision about a [`PendingCall`].
 ///
 /// As JSON, it is one of these objects. `picked` may be absent, and a denial may have `args_hash`:
@@ -70,6 +76,7 @@ impl Decision {
         }
     }
 
+    /// Returns a decision about the arguments that are shown in `pending`.
     fn reviewed(pending: &PendingCall, answer: Answer) -> Self {
         Self {
             id: pending.id.clone(),
@@ -78,40 +85,11 @@ impl Decision {
         }
     }
 
-    /// Checks that the decision is about the arguments that the call has now, and that the question
-    /// has not expired.
+    /// Checks that the decision can be applied to the call as it is now.
     fn check(&self, call: &PendingCall, now_ms: u64) -> Result<(), Cow<'static, str>> {
-        // A denial runs nothing, so it applies to any call.
-        let is_denied = matches!(self.answer, Answer::Deny(_));
-        if !is_denied && !call.is_intact() {
-            let text = "the stored call was changed after the question; deny it, or continue with another \
-                 input";
-            return Err(text.into());
-        }
-
-        match &self.answer {
-            Answer::Unanswered => {
-                return Err(NO_ANSWER.into());
-            }
-            Answer::Deny(_) => {}
-            Answer::Allow | Answer::AllowForSession | Answer::Edit(_) | Answer::Reply { .. } => {
-                if call.is_expired(now_ms) {
-                    let text =
-                        "the question has expired; deny the call, or continue with another input";
-                    return Err(text.into());
-                }
-
-                if self.args_hash.is_none() {
-                    return Err(NO_HASH.into());
-                }
-            }
-        }
-
-        if let Answer::Edit(args) = &self.answer
-            && is_too_deep(args)
-        {
-            let text = format!("its arguments are nested deeper than {MAX_JSON_DEPTH} levels");
-            return Err(text.into());
+        // A denial runs nothing, so it may be about a call that was changed or has expired.
+        if !matches!(self.answer, Answer::Deny(_)) {
+            self.check_answer(call, now_ms)?;
         }
 
         match &self.args_hash {
@@ -121,10 +99,38 @@ impl Decision {
             _ => Ok(()),
         }
     }
-}
 
-const NO_ANSWER: &str = "it has no answer; leave out a call that is to stay pending";
-const NO_HASH: &str = "`args_hash` is missing; copy it from the pending call";
+    /// Checks an answer other than a denial. The caller compares its hash of the arguments.
+    fn check_answer(&self, call: &PendingCall, now_ms: u64) -> Result<(), Cow<'static, str>> {
+        if !call.is_intact() {
+            let text = "the stored call was changed after the question; deny it, or continue with \
+                        another input";
+            return Err(text.into());
+        }
+
+        if self.answer == Answer::Unanswered {
+            return Err(NO_ANSWER.into());
+        }
+
+        if call.is_expired(now_ms) {
+            let text = "the question has expired; deny the call, or continue with another input";
+            return Err(text.into());
+        }
+
+        if self.args_hash.is_none() {
+            return Err(NO_HASH.into());
+        }
+
+        if let Answer::Edit(args) = &self.answer
+            && is_too_deep(args)
+        {
+            let text = format!("its arguments are nested deeper than {MAX_JSON_DEPTH} levels");
+            return Err(text.into());
+        }
+
+        Ok(())
+    }
+}
 
 /// The JSON of a [`Decision`].
 #[derive(Serialize, Deserialize)]
@@ -313,6 +319,7 @@ pub(crate) fn check_decisions(decisions: &[Decision], pending: &[PendingCall]) -
     Decisions(decisions.to_vec()).check(pending, now_ms())
 }
 
+/// Returns the error for a refused decision about the call with this id.
 fn refusal_error(id: &str, reason: &str) -> Error {
     let text = format!("{}; nothing was run", refusal_text(id, reason));
     Error::new(ErrorKind::Conflict, text)

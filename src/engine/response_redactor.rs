@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Annotations, Media, MediaSource, Part, ProviderBlock, ToolCall};
 use crate::model::{ModelEvent, ModelStream, OpenCalls, ResponseHead, StopReason};
-use crate::util::secret::{Exact, Pieces, redacted};
+use crate::util::secret::{ExactSearch, Pieces, redacted};
 
 use super::argument_redactor::ArgumentRedactor;
 
@@ -30,10 +30,10 @@ const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
 /// Returns the events of one response without the secrets of this process, by exact match. Returns
 /// the stream itself if there are none. `max_bytes` is the limit on the bytes of the response.
 pub(crate) fn redact_stream(events: ModelStream, max_bytes: usize) -> ModelStream {
-    match Exact::of_now() {
-        Some(exact) => Box::pin(ResponseRedactor {
+    match ExactSearch::of_now() {
+        Some(search) => Box::pin(ResponseRedactor {
             events,
-            exact,
+            search,
             text: Pieces::default(),
             thinking: Pieces::default(),
             calls: OpenCalls::default(),
@@ -50,7 +50,7 @@ pub(crate) fn redact_stream(events: ModelStream, max_bytes: usize) -> ModelStrea
 /// next piece, or the end of its part, has arrived.
 struct ResponseRedactor {
     events: ModelStream,
-    exact: Exact,
+    search: ExactSearch,
     text: Pieces,
     thinking: Pieces,
     /// The arguments that are streaming, by the model's number of their call.
@@ -81,7 +81,7 @@ impl Stream for ResponseRedactor {
                 Some(Ok(ModelEvent::Text(piece))) => {
                     // An empty text counts as a block, so it is passed on.
                     let was_empty = piece.is_empty();
-                    let piece = this.text.push(&this.exact, piece);
+                    let piece = this.text.push(&this.search, piece);
                     if was_empty || !piece.is_empty() {
                         return Poll::Ready(Some(Ok(ModelEvent::Text(piece))));
                     }
@@ -119,9 +119,9 @@ impl ResponseRedactor {
     /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in a block that must stay as it is.
     fn handle(&mut self, event: ModelEvent) -> Result<()> {
         let event = match event {
-            ModelEvent::Text(piece) => ModelEvent::Text(self.text.push(&self.exact, piece)),
+            ModelEvent::Text(piece) => ModelEvent::Text(self.text.push(&self.search, piece)),
             ModelEvent::Thinking(piece) => {
-                let piece = self.thinking.push(&self.exact, piece);
+                let piece = self.thinking.push(&self.search, piece);
                 if piece.is_empty() {
                     return Ok(());
                 }
@@ -207,7 +207,7 @@ impl ResponseRedactor {
     fn redact_delta(&mut self, index: u32, json: String) -> Result<String> {
         self.held_bytes = self.held_bytes.saturating_add(json.len());
         let call = self.calls.get_mut(index);
-        let shown_json = call.map_or_else(String::new, |call| call.push(&self.exact, json));
+        let shown_json = call.map_or_else(String::new, |call| call.push(&self.search, json));
         self.held_bytes = self.held_bytes.saturating_sub(shown_json.len());
         if self.held_bytes > self.max_held_bytes {
             return Err(held_arguments_limit_error(self.max_held_bytes));
@@ -233,7 +233,7 @@ impl ResponseRedactor {
 
     fn end_call(&mut self, index: u32) {
         if let Some(call) = self.calls.remove(index) {
-            let json = call.finish(&self.exact);
+            let json = call.finish(&self.search);
             self.held_bytes = self.held_bytes.saturating_sub(json.len());
             self.queue(json, |json| ModelEvent::ToolCallDelta { index, json });
         }
@@ -262,7 +262,7 @@ impl ResponseRedactor {
     }
 
     fn redact_text(&self, text: Arc<str>) -> Arc<str> {
-        self.exact.changed(&text).map_or(text, Arc::from)
+        self.search.try_redact(&text).map_or(text, Arc::from)
     }
 
     /// Returns the head without secrets. Its ids are the server's own, which may spell a key
@@ -298,16 +298,16 @@ impl ResponseRedactor {
             return Err(secret_in_signed_block());
         }
 
-        let is_in_args = self.exact.is_in_value(&args);
+        let is_in_args = self.search.is_in_value(&args);
         if is_in_args {
-            self.exact.redact(Arc::make_mut(&mut args));
+            self.search.redact(Arc::make_mut(&mut args));
         }
 
         let raw_args = raw_args.map(|raw| {
             if is_in_args {
                 args.to_string().into()
-            } else if self.exact.is_in_json(&raw) {
-                self.exact.redacted_json(&raw).into()
+            } else if self.search.is_in_json(&raw) {
+                self.search.redacted_json(&raw).into()
             } else {
                 raw
             }
@@ -323,7 +323,7 @@ impl ResponseRedactor {
     }
 
     fn has_secret(&self, block: &ProviderBlock) -> bool {
-        self.exact.is_in_json(block.raw.get())
+        self.search.is_in_json(block.raw.get())
     }
 
     /// Returns a part without secrets.
@@ -333,7 +333,7 @@ impl ResponseRedactor {
     /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in a block that must stay as it is.
     fn redact_part(&self, part: Part) -> Result<Part> {
         Ok(match part {
-            Part::Text(text) => Part::Text(self.exact.changed(&text).unwrap_or(text)),
+            Part::Text(text) => Part::Text(self.search.try_redact(&text).unwrap_or(text)),
             Part::ToolCall(call) => Part::ToolCall(self.redact_call(call)?),
             Part::Image(media) => Part::Image(self.redact_media(media)),
             Part::Document(media) => Part::Document(self.redact_media(media)),
@@ -403,7 +403,7 @@ impl ResponseRedactor {
         if !is_text {
             return Err(secret_in_signed_block());
         }
-        self.exact.redact(&mut value);
+        self.search.redact(&mut value);
         block.raw = RawValue::from_string(value.to_string())?.into();
         Ok(block)
     }

@@ -70,6 +70,7 @@ impl ExecutionEnd {
         }
     }
 
+    /// Returns the result, redacted and within the limit.
     fn into_limited_result(self, call: &ToolCall, limits: CallLimits) -> ToolResult {
         let mut result = self.into_result(call, limits);
         // Redacting details recurses into them.
@@ -80,6 +81,7 @@ impl ExecutionEnd {
         result
     }
 
+    /// Returns the result, before it is redacted and limited as a whole.
     fn into_result(self, call: &ToolCall, limits: CallLimits) -> ToolResult {
         match self {
             Self::Returned(Ok(mut output)) => {
@@ -107,14 +109,15 @@ impl ExecutionEnd {
 /// Estimates the size of details in bytes, up to [`LARGE_TEXT`].
 fn details_len(details: &Value) -> usize {
     /// The size of a value without its text.
-    const VALUE: usize = 32;
+    const VALUE_SIZE: usize = 32;
+
     let mut len = 0_usize;
     let mut values = vec![details];
     while let Some(value) = values.pop() {
         len = len.saturating_add(match value {
             Value::String(text) => text.len(),
-            Value::Array(items) => items.len().saturating_mul(VALUE),
-            Value::Object(fields) => fields.len().saturating_mul(2 * VALUE),
+            Value::Array(items) => items.len().saturating_mul(VALUE_SIZE),
+            Value::Object(fields) => fields.len().saturating_mul(2 * VALUE_SIZE),
             _ => 0,
         });
         if len >= LARGE_TEXT {
@@ -151,23 +154,24 @@ impl Execution<'_> {
         let question_len = question.as_ref().map_or(0, UnansweredQuestion::text_len);
         let text_len = end.text_len().saturating_add(question_len);
         let limits = self.limits;
-        let limit = move |call: &ToolCall| {
+        let into_limited = move |call: &ToolCall| {
             let question = question.map(|question| limited_question(question, limits));
             (end.into_limited_result(call, limits), question)
         };
 
         // Measuring and redacting take time in proportion to the text.
         let (result, question) = if text_len < LARGE_TEXT {
-            limit(self.call)
+            into_limited(self.call)
         } else {
             let call = self.call.clone();
-            let limited = blocking(move || Ok(limit(&call))).await;
+            let limited = blocking(move || Ok(into_limited(&call))).await;
             limited.unwrap_or_else(|error| (ToolResult::failed(self.call, error.to_string()), None))
         };
         self.context.set_question(question);
         result
     }
 
+    /// Executes the tool in a new context, which has no effect once this future is dropped.
     async fn execute(self) -> ExecutionEnd {
         let shared_call = Arc::new(self.call.clone());
         let config = self.config.clone();
@@ -177,6 +181,9 @@ impl Execution<'_> {
         let host = RunningCall::new(config, run, tool, shared_call.clone(), clock, self.limits)
             .with_approved_question(self.context.approved_question());
         let host = Arc::new(host);
+
+        // Dropped in the reverse order: the context can no longer change the run, then its work is
+        // cancelled, then the child runs that have not ended are reported as stopped.
         let _end = host.end_guard();
         let cancellation = Cancellation::default();
         let _cancel = cancellation.guard();
@@ -203,7 +210,7 @@ impl Execution<'_> {
         // The call itself is inside the future, so that a panic before its first await is caught.
         let execution = panic::catch_async(async move { tool.execute(context, args).await });
         let mut execution = DropContained::new(Box::pin(execution), "a tool");
-        let mut beat = later(Instant::now(), limits.heartbeat);
+        let mut next_heartbeat = later(Instant::now(), limits.heartbeat);
         loop {
             let remaining = limits.timeout.saturating_sub(clock.idle());
             let deadline = later(Instant::now(), remaining);
@@ -215,7 +222,7 @@ impl Execution<'_> {
                         Err(text) => ExecutionEnd::Panicked(text),
                     };
                 }
-                () = sleep_until(deadline.min(beat)) => {}
+                () = sleep_until(deadline.min(next_heartbeat)) => {}
             }
 
             let now = Instant::now();
@@ -223,8 +230,8 @@ impl Execution<'_> {
                 return ExecutionEnd::TimedOut;
             }
 
-            if now >= beat {
-                beat = later(now, limits.heartbeat);
+            if now >= next_heartbeat {
+                next_heartbeat = later(now, limits.heartbeat);
                 let mut progress_event = clock.progress(cx, call);
                 progress_event.heartbeat = true;
                 cx.shared().push(progress_event.into());
@@ -249,6 +256,7 @@ fn limit_failure(content: &mut Content, max_bytes: usize) {
     limit_content(content, max_bytes.saturating_sub(FAILED.len()), max_bytes);
 }
 
+/// Returns the result of a tool that returned an error.
 fn failed(call: &ToolCall, error: BoxError, max_bytes: usize) -> ToolResult {
     let (text, details) = match error.downcast::<ToolError>() {
         Ok(error) => (*error).into_parts(),

@@ -79,7 +79,7 @@ impl ActiveRun {
                 return Ok(exit);
             }
 
-            let response = cx.shared().unless_stopped(self.request_response()).await;
+            let response = cx.shared().unless_stopped(self.call_model()).await;
             let flow = match response {
                 Some(Ok(response)) => self.handle_response(response).boxed().await?,
                 Some(Err(error)) => self.handle_error(error).boxed().await?,
@@ -133,8 +133,8 @@ impl ActiveRun {
             (steering, control.model.take())
         };
 
-        // The size of the outcomes that these messages announce. Tasks that end later are
-        // announced by other messages.
+        // The size of the outcomes of background tasks that the steering messages announce. Tasks
+        // that end later are announced by other messages.
         let outcome_bytes = cx.shared().tasks.outcome_bytes();
         if let Some(model) = model {
             self.cx.set_model(model);
@@ -149,7 +149,7 @@ impl ActiveRun {
             lock(&cx.shared().control).steering.splice(..0, steering);
             add_result?;
 
-            // The history counts the announced outcomes from now on.
+            // The history counts these outcomes from now on.
             cx.shared().tasks.release_outcomes(outcome_bytes);
         }
 
@@ -175,24 +175,24 @@ impl ActiveRun {
         Some(exit)
     }
 
-    /// Builds the request and passes it through the `wrap_model_call` hooks to the model.
-    ///
-    /// If a hook fails, the task list, the files and the values are what they were before.
-    async fn request_response(&mut self) -> Result<Arc<ModelResponse>> {
+    /// Calls the model with [`try_call_model`](Self::try_call_model). If a hook fails, restores the
+    /// task list, the files and the values.
+    async fn call_model(&mut self) -> Result<Arc<ModelResponse>> {
         let hooks = &self.config.hooks;
         let has_hooks = !hooks.modify_request.is_empty() || !hooks.wrap_model_call.is_empty();
         let old_state = has_hooks.then(|| self.cx.hook_state());
-        let outcome = self.call_model().await;
-        if let (Err(error), Some(old_state)) = (&outcome, old_state)
+        let response = self.try_call_model().await;
+        if let (Err(error), Some(old_state)) = (&response, old_state)
             && error.kind() == ErrorKind::Hook
         {
             self.cx.restore_hook_state(old_state);
         }
-        outcome
+        response
     }
 
-    /// Prepares the request and runs the hooks and the model call.
-    async fn call_model(&mut self) -> Result<Arc<ModelResponse>> {
+    /// Prepares a request, passes it through the `wrap_model_call` hooks to the model, and accepts
+    /// the response.
+    async fn try_call_model(&mut self) -> Result<Arc<ModelResponse>> {
         let is_new_turn = !std::mem::take(&mut self.recoveries.repeats_turn);
         let request = self.prepare_request(is_new_turn).boxed().await?;
         self.history.byte_size.check()?;
@@ -288,20 +288,7 @@ impl ActiveRun {
                 self.handle_refusal(response).boxed().await?;
                 Ok(Break(ExitReason::Refused))
             }
-            ResponseKind::Truncated if self.make_room().await => {
-                // The run's output, should the repeated call fail.
-                self.outcome.last_response = Some(response);
-                self.repeat_turn();
-                Ok(Continue(()))
-            }
-            ResponseKind::Truncated if has_nothing_to_store(&response) => {
-                self.outcome.last_response = Some(response);
-                Ok(Break(ExitReason::MaxTokens))
-            }
-            ResponseKind::Truncated => {
-                self.store_response(response, &[]).await?;
-                Ok(Break(ExitReason::MaxTokens))
-            }
+            ResponseKind::Truncated => self.handle_truncated(response).boxed().await,
             ResponseKind::StopSequence => {
                 self.outcome.last_response = Some(response);
                 Ok(Break(ExitReason::StopSequence))
@@ -348,7 +335,8 @@ impl ActiveRun {
     }
 
     /// Returns the ids of the calls whose starts are stored with the response. There are none if
-    /// the response continues the previous message: that write settles all calls.
+    /// the response continues the previous message: that write stores the whole state, which
+    /// removes the recorded starts of calls.
     async fn starts_to_store(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
         if calls.is_empty() || self.history.ends_with_response() {
             return Vec::new();
@@ -372,6 +360,27 @@ impl ActiveRun {
     /// Compacts to make room for a longer response. Returns `true` on success.
     async fn make_room(&mut self) -> bool {
         self.compacting().is_too_long().await && self.compact_once().await
+    }
+
+    /// Repeats the turn if a compaction makes room for a longer response. Otherwise stores the
+    /// truncated response and ends the run.
+    async fn handle_truncated(
+        &mut self,
+        response: Arc<ModelResponse>,
+    ) -> Result<ControlFlow<ExitReason>> {
+        if self.make_room().await {
+            // The run's output, should the repeated call fail.
+            self.outcome.last_response = Some(response);
+            self.repeat_turn();
+            return Ok(Continue(()));
+        }
+
+        if has_nothing_to_store(&response) {
+            self.outcome.last_response = Some(response);
+        } else {
+            self.store_response(response, &[]).await?;
+        }
+        Ok(Break(ExitReason::MaxTokens))
     }
 
     /// Stores a refusal if the agent keeps refused turns. Otherwise removes the turn from the

@@ -13,8 +13,8 @@ use super::stop_reason::StopReason;
 
 /// Measures the events of one response against its limits.
 ///
-/// A call and a piece of thinking arrive twice, in pieces and whole. The pieces count as they
-/// arrive, and the whole by the bytes it has more than they had.
+/// Calls and thinking arrive twice: first in pieces, then whole. The pieces are counted as they
+/// arrive. Of the whole, only the bytes that exceed those of its pieces are counted.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseMeter {
     used: Used,
@@ -179,7 +179,7 @@ impl ResponseMeter {
                 0
             }
         };
-        let size = self.call_size(call)?;
+        let size = self.count_call_values(call)?;
         self.used.add_bytes(size.saturating_sub(counted_bytes))
     }
 
@@ -189,8 +189,9 @@ impl ResponseMeter {
         self.open_calls.remove(index).map(|call| call.bytes)
     }
 
-    /// Returns the size of a whole call in bytes, after its values were counted.
-    fn call_size(&mut self, call: &ToolCall) -> Result<usize> {
+    /// Counts the JSON values and the memory of a whole call. Returns its size in bytes, which the
+    /// caller counts.
+    fn count_call_values(&mut self, call: &ToolCall) -> Result<usize> {
         let size = JsonSize::of(&call.args);
         let args = match &call.raw_args {
             Some(raw) => {
@@ -251,7 +252,7 @@ impl ResponseMeter {
             Part::ToolCall(call) => {
                 check_call(&call.id, &call.name)?;
                 self.used.add_call()?;
-                self.call_size(call)?
+                self.count_call_values(call)?
             }
         };
 

@@ -12,7 +12,7 @@ use crate::model::{ModelEvent, check_call};
 use crate::util::secret::redacted;
 use crate::util::unique_names::UniqueNames;
 
-use super::encode::History;
+use super::encode::EncodedCalls;
 use super::events::Events;
 use super::wholeness::Wholeness;
 
@@ -28,7 +28,7 @@ const MAX_LISTED: usize = 16;
 /// Some servers send no ids, some the same ids in every response. A generated id depends only on
 /// the request and the response, so a replayed stream yields the same ids.
 pub(super) struct CallIds {
-    history: History,
+    encoded_calls: EncodedCalls,
     /// The beginning of the provider's id of the response, which may be empty.
     response: String,
     used: BTreeSet<Arc<str>>,
@@ -36,9 +36,9 @@ pub(super) struct CallIds {
 }
 
 impl CallIds {
-    pub(super) fn new(history: History) -> Self {
+    pub(super) fn new(encoded_calls: EncodedCalls) -> Self {
         Self {
-            history,
+            encoded_calls,
             response: String::new(),
             used: BTreeSet::new(),
             unique_names: UniqueNames::default(),
@@ -63,10 +63,10 @@ impl CallIds {
             "" => self.generated(index).into(),
             provider_id => provider_id.into(),
         };
-        let (used, history) = (&self.used, &self.history);
+        let (used, encoded_calls) = (&self.used, &self.encoded_calls);
         let id = self
             .unique_names
-            .free(&base, |id| used.contains(id) || history.has_call(id));
+            .free(&base, |id| used.contains(id) || encoded_calls.has_id(id));
         self.used.insert(id.clone());
         id
     }
@@ -74,7 +74,7 @@ impl CallIds {
     fn generated(&self, index: usize) -> String {
         match &*self.response {
             // The length of the history identifies the response.
-            "" => format!("call_{}_{index}", self.history.len()),
+            "" => format!("call_{}_{index}", self.encoded_calls.message_count()),
             response => format!("call_{response}_{index}"),
         }
     }

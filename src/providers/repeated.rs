@@ -39,9 +39,9 @@ impl<const N: usize> Default for Repeated<N> {
 }
 
 impl<const N: usize> Repeated<N> {
-    /// Returns the JSON text of each value, if everything around them in `frame` is known. All
-    /// values except the frame's last must be strings or numbers. The returned text is not checked
-    /// to be JSON.
+    /// Returns the JSON text of each value, if the text around them in `frame` is the learned one.
+    /// All values except the frame's last must be strings or integers without a sign. The returned
+    /// text is not checked to be JSON.
     pub(super) fn values<'a>(&self, frame: &'a str) -> Option<[&'a str; N]> {
         if self.before.first().is_none_or(String::is_empty) {
             return None;
@@ -60,9 +60,9 @@ impl<const N: usize> Repeated<N> {
         Some(self.positions.map(|position| values[position]))
     }
 
-    /// Learns from a frame that was parsed whole and whose only new parts were `values`: JSON text
-    /// that is part of `frame`, or a string without escapes, without its quotes. Returns `false` if
-    /// the values are not parts of the frame, or overlap.
+    /// Learns the text around `values`, the parts of `frame` that differ from frame to frame. A
+    /// value is a slice of `frame`: JSON text, or the text inside the quotes of a string without
+    /// escapes. Returns `false` if a value is no slice of the frame, or if two overlap.
     pub(super) fn learn_values(&mut self, frame: &str, values: [&str; N]) -> bool {
         let ranges = values.map(|value| range_of(frame, value));
         if ranges.iter().any(Option::is_none) {
@@ -76,6 +76,7 @@ impl<const N: usize> Repeated<N> {
         for (position, index) in order.into_iter().enumerate() {
             let range = &ranges[index];
             let Some(text) = frame.get(end..range.start) else {
+                // The text that was learned before is partly overwritten.
                 self.before[0].clear();
                 return false;
             };
@@ -91,19 +92,19 @@ impl<const N: usize> Repeated<N> {
 }
 
 impl Repeated {
-    /// Returns the value, if everything around it in `frame` is known.
+    /// Returns the value, if the text around it in `frame` is the learned one.
     pub(super) fn value<'a, T: Deserialize<'a>>(&self, frame: &'a str) -> Option<T> {
         let [json] = self.values(frame)?;
         serde_json::from_str(json).ok()
     }
 
-    /// Returns the value as a string, if it is one and everything around it in `frame` is known.
+    /// Returns the value, if it is a string and the text around it in `frame` is the learned one.
     pub(super) fn text<'a>(&self, frame: &'a str) -> Option<Cow<'a, str>> {
         let [json] = self.values(frame)?;
         string(json)
     }
 
-    /// Learns from a frame with one value; see [`learn_values`](Self::learn_values).
+    /// Learns the text around one value, as [`learn_values`](Self::learn_values) does.
     pub(super) fn learn(&mut self, frame: &str, value: &str) -> bool {
         self.learn_values(frame, [value])
     }
@@ -123,7 +124,8 @@ pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
     Some(text.0)
 }
 
-/// Returns the length of the string or the number at the beginning of `json`.
+/// Returns the length of the string or the digits at the beginning of `json`. Returns `None` if
+/// their end is not in `json`, and 0 before anything else.
 fn scalar_len(json: &str) -> Option<usize> {
     let bytes = json.as_bytes();
     if bytes.first() != Some(&b'"') {
@@ -146,7 +148,8 @@ fn is_plain(text: &str) -> bool {
     escaped_len(text) == text.len()
 }
 
-/// Returns the text of the inside of a JSON string; `None` if it has other than the common escapes.
+/// Returns the inside of a JSON string with its escapes decoded; `None` if it has others than the
+/// common ones.
 fn unescaped(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut remainder = text;
@@ -172,8 +175,8 @@ fn unescaped(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Returns the range of `value` in `frame`, which it is borrowed from. The range of a string
-/// includes its quotes.
+/// Returns the range of `value` in `frame`; `None` if it is no slice of `frame` without the first
+/// and the last byte. The range of a string includes its quotes.
 fn range_of(frame: &str, value: &str) -> Option<Range<usize>> {
     let start = (value.as_ptr() as usize).checked_sub(frame.as_ptr() as usize)?;
     let end = start + value.len();

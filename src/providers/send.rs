@@ -72,7 +72,8 @@ pub(crate) fn send_request<'a, D: Decoder>(
             }
             Ok(reply) => reply,
         };
-        let Some(make) = remedy else {
+        // Without a remedy, or after its use, no other body is sent.
+        let Some(make_remedy) = remedy else {
             let answer = decoding(endpoint, reply, framing, event_options, decoder);
             return Ok(with_warnings(answer.boxed(), warnings));
         };
@@ -80,7 +81,7 @@ pub(crate) fn send_request<'a, D: Decoder>(
         let options = event_options.clone();
         let mut answer = decoding(endpoint, reply, framing, options, decoder.clone());
         if let Some(error) = answer.opening_refusal().await {
-            match remedy_for(error, &body, Some(make)).await {
+            match remedy_for(error, &body, Some(make_remedy)).await {
                 Ok(remedy) => {
                     warnings.push(remedy.warning);
                     let reply = endpoint.post_stream(&remedy.body).await?;
@@ -112,6 +113,7 @@ fn decoding<D: Decoder>(
     Decoding::new(reply.body, decoder, options)
 }
 
+/// Checks that the server takes a body of this length.
 fn check_size(body: &Bytes, max_body: usize) -> Result<()> {
     if body.len() <= max_body {
         return Ok(());
@@ -127,13 +129,14 @@ fn check_size(body: &Bytes, max_body: usize) -> Result<()> {
 
 /// Returns the remedy for a refused request, or `error` if there is none. A long body is changed on
 /// a thread for blocking work.
-async fn remedy_for(error: Error, body: &Bytes, make: Option<MakeRemedy>) -> Result<Remedy> {
-    let Some(make) = make.filter(|_| error.kind() == ErrorKind::InvalidRequest) else {
+async fn remedy_for(error: Error, body: &Bytes, make_remedy: Option<MakeRemedy>) -> Result<Remedy> {
+    let is_refusal = error.kind() == ErrorKind::InvalidRequest;
+    let Some(make_remedy) = make_remedy.filter(|_| is_refusal) else {
         return Err(error);
     };
     let body = body.clone();
     let len = body.len();
-    blocking_if_large(len, move || make(&error, &body).ok_or(error)).await?
+    blocking_if_large(len, move || make_remedy(&error, &body).ok_or(error)).await?
 }
 
 /// Returns the events of an answer with these warnings after the first.
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn warnings_stand_behind_the_start() {
+    async fn warnings_follow_the_start() {
         let server = FaultServer::start().await.unwrap();
         server.fallback(answer());
         let events = events(&server, "first", &["one", "two"], Some(remedy())).await;

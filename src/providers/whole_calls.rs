@@ -8,7 +8,7 @@ use crate::message::{ProviderBlock, ToolCall};
 use crate::model::ModelEvent;
 
 use super::calls::CallIds;
-use super::encode::History;
+use super::encode::EncodedCalls;
 use super::events::Events;
 
 /// The calls of a response whose server sends each call in one piece.
@@ -19,9 +19,9 @@ pub(super) struct WholeCalls {
 
 impl WholeCalls {
     /// Creates an empty list. The ids of the calls in `history` are not reused.
-    pub(super) fn new(history: History) -> Self {
+    pub(super) fn new(encoded_calls: EncodedCalls) -> Self {
         Self {
-            ids: CallIds::new(history),
+            ids: CallIds::new(encoded_calls),
             count: 0,
         }
     }

@@ -82,8 +82,8 @@ pub(super) struct Node {
 
 /// The part that the budgets of a run and of all its child runs share.
 pub(super) struct Tree {
-    /// Notified when a reservation is settled.
-    pub(super) settled: Notify,
+    /// Notified when a reservation is released.
+    pub(super) released: Notify,
     /// The limit on concurrent model calls.
     permits: Semaphore,
     /// The runs with a reservation.
@@ -112,7 +112,7 @@ impl Budget {
     pub(crate) fn new(limits: BudgetLimits, parallel_calls: usize, parent: Option<&Self>) -> Self {
         let new_tree = || {
             Arc::new(Tree {
-                settled: Notify::new(),
+                released: Notify::new(),
                 permits: Semaphore::new(parallel_calls.min(Semaphore::MAX_PERMITS)),
                 reservation_holders: Holders::default(),
                 permit_holders: Holders::default(),

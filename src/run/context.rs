@@ -333,7 +333,7 @@ impl RunContext {
     /// called again, the first reason stays. A run that waits for background tasks stops waiting.
     pub fn stop(&self, reason: impl Into<String>) {
         lock(&self.0.hook_stop).get_or_insert(reason.into().into());
-        self.shared().end_wait();
+        self.shared().wake_steered();
     }
 
     /// Returns the backend that stores files and runs commands, if the agent has one.

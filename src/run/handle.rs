@@ -160,7 +160,7 @@ impl RunHandle {
     ///
     /// The future may be dropped; the run is not affected.
     pub async fn wait(&self) -> Option<ExitReason> {
-        self.0.wait().await;
+        self.0.ended().await;
         self.exit_reason()
     }
 

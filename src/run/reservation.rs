@@ -12,10 +12,10 @@ use super::estimate::Estimate;
 use super::poll_clock::PollClock;
 use super::stall::HolderId;
 
-/// A call's worst case, set aside until it is settled or dropped.
+/// The worst case of a call, set aside until this is dropped.
 pub(crate) struct Reservation {
     budget: Budget,
-    /// `None` for an empty one.
+    /// The entry of the run among the holders of reservations; `None` if nothing is reserved.
     holder: Option<HolderId>,
     usd: f64,
     tokens: u64,
@@ -36,8 +36,8 @@ impl Budget {
     /// Reserves the worst case of a call. `clock` is the clock of the run that makes the call.
     ///
     /// If it does not fit although a part of the budget is left, waits until other calls of the
-    /// tree are settled. If there are none, or the runs that make them are not polled, reserves the
-    /// rest and limits the length of the response to it.
+    /// tree release their reservations. If there are none, or the runs that have them are not
+    /// polled, reserves the rest and limits the length of the response to it.
     ///
     /// # Errors
     ///
@@ -51,12 +51,12 @@ impl Budget {
         let mut stalled = std::pin::pin!(holders.stalled(clock));
         let mut may_wait = true;
         loop {
-            let mut settled = std::pin::pin!(self.tree().settled.notified());
-            settled.as_mut().enable();
+            let mut notification = std::pin::pin!(self.tree().released.notified());
+            notification.as_mut().enable();
             match self.try_reserve(estimate, clock, may_wait) {
                 Fit::Granted(reservation) => return Ok(reservation),
                 Fit::Wait => {
-                    let end = select(settled, stalled.as_mut()).await;
+                    let end = select(notification, stalled.as_mut()).await;
                     may_wait = matches!(end, Either::Left(_));
                 }
                 Fit::Never => {
@@ -154,6 +154,6 @@ impl Drop for Reservation {
         for node in self.budget.self_and_ancestors() {
             lock(&node.amounts).release(self.usd, self.tokens);
         }
-        self.budget.tree().settled.notify_waiters();
+        self.budget.tree().released.notify_waiters();
     }
 }

@@ -41,13 +41,17 @@ pub(crate) struct OutputFormat {
 pub(crate) struct Control {
     /// The output format, read when the run begins.
     pub(crate) output: Option<OutputFormat>,
+    /// The messages to the model for its next turn.
     pub(crate) steering: Vec<SteeredMessage>,
     /// The ids of inputs that answered questions, until a write has stored them.
     pub(crate) answer_ids: Vec<Arc<str>>,
-    /// True once further steering would not be read.
+    /// True once no turn would read further messages.
     is_closed: bool,
+    /// True if a compaction was requested.
     pub(crate) should_compact: bool,
+    /// The model that replaces the run's model.
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// The permission mode that replaces the run's mode.
     pub(crate) mode: Option<PermissionMode>,
 }
 
@@ -161,8 +165,8 @@ impl RunShared {
         self.queue.is_backed_up()
     }
 
-    /// Queues the report of a background task to the model. It is accepted over the limits of
-    /// [`steer`](Self::steer) too. Does nothing if no turn follows.
+    /// Queues the report of a background task for the model's next turn, even beyond the limits of
+    /// [`steer`](Self::steer). Does nothing if no turn follows.
     pub(crate) fn announce(&self, message: Message) {
         let mut control = lock(&self.control);
         if !control.is_closed {
@@ -172,6 +176,11 @@ impl RunShared {
     }
 
     /// Queues a message to the model for its next turn.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SteerRefusal::Ended`] if no turn follows, and [`SteerRefusal::Full`] if the
+    /// messages that wait leave no room.
     pub(crate) fn steer(&self, message: SteeredMessage) -> Result<(), SteerRefusal> {
         let mut control = lock(&self.control);
         if control.is_closed {
@@ -186,24 +195,24 @@ impl RunShared {
     }
 
     /// Completes when a message to the model has arrived since the last call, even if a turn has
-    /// read it, or after [`end_wait`](Self::end_wait).
+    /// read it, or after [`wake_steered`](Self::wake_steered).
     pub(crate) async fn steered(&self) {
         self.steer_notify.notified().await;
     }
 
-    /// Wakes the run if it waits for a message to the model.
-    pub(crate) fn end_wait(&self) {
+    /// Completes [`steered`](Self::steered) without a message.
+    pub(crate) fn wake_steered(&self) {
         self.steer_notify.notify_one();
     }
 
-    /// Accepts no more steering, unless messages are unread. Returns `false` if some are.
+    /// Accepts no more messages to the model, unless some are unread. Returns `false` if some are.
     pub(crate) fn try_close_steering(&self) -> bool {
         let mut control = lock(&self.control);
         control.is_closed = control.steering.is_empty();
         control.is_closed
     }
 
-    /// Accepts no more steering, even if messages are unread.
+    /// Accepts no more messages to the model, even if some are unread.
     pub(crate) fn close_steering(&self) {
         lock(&self.control).is_closed = true;
     }
@@ -265,7 +274,9 @@ impl RunShared {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    pub(crate) async fn wait(&self) {
+    /// Completes when the run has ended or was dropped.
+    pub(crate) async fn ended(&self) {
+        // Registered before the check, so that an end in between is not missed.
         let mut notification = std::pin::pin!(self.end_notify.notified());
         notification.as_mut().enable();
         if !self.is_ended() {

@@ -200,6 +200,7 @@ impl Serialize for ApiStreamEvent {
                 fields.put("usage", &ReportedUsage::from(usage))?;
             }
             Self::MessageStop => fields.put("type", "message_stop")?,
+            // An unknown event was written above.
             Self::Ping | Self::Unknown(_) => fields.put("type", "ping")?,
             Self::Error { error } => {
                 fields.put("type", "error")?;
@@ -250,6 +251,7 @@ impl Serialize for BlockStart {
 
         let mut map = to.serialize_map(None)?;
         match self {
+            // A block of another kind was written above.
             Self::Text | Self::Other(_) => {
                 map.serialize_entry("type", "text")?;
                 map.serialize_entry("text", "")?;
@@ -336,14 +338,19 @@ fn known_event(wire: EventWire) -> Option<ApiStreamEvent> {
     })
 }
 
-fn block_start(mut block: Value) -> BlockStart {
+/// Returns the kind of a block. A block that begins with content stays as it is, because the known
+/// kinds begin without any.
+fn block_start(block: Value) -> BlockStart {
     let is_empty = |key| block.get(key).is_none_or(|text| text == "");
     match block["type"].as_str() {
         Some("text") if is_empty("text") => BlockStart::Text,
         Some("thinking") if is_empty("thinking") && is_empty("signature") => BlockStart::Thinking,
         Some("tool_use") if block.get("input").is_none_or(|input| *input == json!({})) => {
-            match (take(&mut block.clone(), "id"), take(&mut block, "name")) {
-                (Some(id), Some(name)) => BlockStart::ToolUse { id, name },
+            match (block["id"].as_str(), block["name"].as_str()) {
+                (Some(id), Some(name)) => BlockStart::ToolUse {
+                    id: id.into(),
+                    name: name.into(),
+                },
                 _ => BlockStart::Other(block),
             }
         }

@@ -15,14 +15,14 @@ use super::definition::SubagentDefinition;
 use super::registry::SubagentRegistry;
 
 /// The maximum size of a file, in bytes. A larger file is omitted.
-const MAX_FILE: usize = 256 * 1024;
+const MAX_FILE_BYTES: usize = 256 * 1024;
 /// The maximum number of files that are read.
 const MAX_FILES: usize = 500;
 /// The maximum length of a description, in bytes. It is part of every request of the calling agent.
-const MAX_DESCRIPTION: usize = 1_024;
+const MAX_DESCRIPTION_BYTES: usize = 1_024;
 /// The maximum size of the texts of all files of a folder, in bytes: descriptions, prompts and
 /// names of tools.
-const MAX_TEXTS: usize = 1_024 * 1_024;
+const MAX_TEXT_BYTES: usize = 1_024 * 1_024;
 
 /// The maximum number of names of tools of a file. Each is compared with all tools when the
 /// subagent starts.
@@ -47,7 +47,7 @@ const TOOL_KEYS: [&str; 2] = ["tools", "disallowed_tools"];
 /// The keys of other programs that are similar to one of [`KEYS`] but not a misspelling.
 const FOREIGN_KEYS: [&str; 2] = ["hooks", "permissionMode"];
 
-/// The fields that are read; there may be more.
+/// The fields that are read; there may be more. A new field is also added to [`KEYS`].
 #[derive(Debug, Default, Deserialize)]
 struct Fields {
     name: Option<String>,
@@ -102,8 +102,9 @@ impl SubagentRegistry {
     /// | `model` | `inherit`, `provider:name`, or an alias |
     /// | `max_turns` or `maxTurns` | a number |
     ///
-    /// A folder that does not exist has no files. At most 500 files of 256 KiB are read, and of the
-    /// texts in them 1 MiB. A description is cut to 1,024 bytes. A file may name 256 tools.
+    /// A folder that does not exist has no files. At most 500 files of at most 256 KiB each are
+    /// read, with at most 1 MiB of texts in total. A description is cut to 1,024 bytes. A file may
+    /// name 256 tools.
     ///
     /// # Warnings
     ///
@@ -153,7 +154,7 @@ impl SubagentRegistry {
             ));
             entries.truncate(MAX_FILES);
         }
-        let mut room = MAX_TEXTS;
+        let mut room = MAX_TEXT_BYTES;
         for entry in entries {
             let file = entry_path(path, &entry.name);
             match self.load_file(backend, &file, &mut room).await {
@@ -176,11 +177,11 @@ impl SubagentRegistry {
         room: &mut usize,
     ) -> Result<Vec<String>, String> {
         let content = backend
-            .read_range(path, 0, MAX_FILE + 1)
+            .read_range(path, 0, MAX_FILE_BYTES + 1)
             .await
             .map_err(|error| error.to_string())?;
-        if content.len() > MAX_FILE {
-            return Err(format!("it has more than {MAX_FILE} bytes"));
+        if content.len() > MAX_FILE_BYTES {
+            return Err(format!("it has more than {MAX_FILE_BYTES} bytes"));
         }
 
         let NamedDefinition {
@@ -189,7 +190,7 @@ impl SubagentRegistry {
             warnings,
         } = parse(&content)?;
         let Some(remaining) = room.checked_sub(text_len(&definition)) else {
-            let text = format!("the texts of all files have more than {MAX_TEXTS} bytes");
+            let text = format!("the texts of all files have more than {MAX_TEXT_BYTES} bytes");
             return Err(text);
         };
         let registration = self.register(name, definition);
@@ -214,6 +215,7 @@ fn parse(content: &[u8]) -> Result<NamedDefinition, String> {
         return Err(text.to_owned());
     }
     let fields: Fields = front_matter::read(content)?;
+    // Read again for the keys, of which `Fields` ignores those that it does not have.
     let keys: BTreeMap<String, IgnoredAny> = front_matter::read(content)?;
     let mut warnings = unknown_keys(&keys)?;
     let body = std::str::from_utf8(front_matter::body(content))
@@ -289,12 +291,13 @@ fn unknown_keys(keys: &BTreeMap<String, IgnoredAny>) -> Result<Vec<String>, Stri
 /// Cuts a description to its limit. Returns a warning if it was longer.
 fn cut(description: &mut String) -> Option<String> {
     let len = description.len();
-    if len <= MAX_DESCRIPTION {
+    if len <= MAX_DESCRIPTION_BYTES {
         return None;
     }
-    *description = description[..floor_char_boundary(description, MAX_DESCRIPTION)].to_owned();
+    *description =
+        description[..floor_char_boundary(description, MAX_DESCRIPTION_BYTES)].to_owned();
     Some(format!(
-        "its description has {len} bytes, more than {MAX_DESCRIPTION}; the rest is left out"
+        "its description has {len} bytes, more than {MAX_DESCRIPTION_BYTES}; the rest is left out"
     ))
 }
 

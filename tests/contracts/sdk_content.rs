@@ -128,6 +128,8 @@ fn stream_events_of_every_kind_round_trip() {
         block(json!({"type": "thinking", "thinking": ""})),
         block(json!({"type": "thinking", "thinking": "", "signature": ""})),
         block(json!({"type": "tool_use", "id": "t", "name": "bash", "input": {}})),
+        block(json!({"type": "tool_use", "name": "bash", "input": {}})),
+        block(json!({"type": "tool_use", "id": 1, "name": "bash"})),
         block(json!({"type": "server_tool_use", "id": "t", "name": "web_search", "input": {}})),
         delta(json!({"type": "text_delta", "text": "Hi"})),
         delta(json!({"type": "input_json_delta", "partial_json": "{\"a"})),

@@ -272,7 +272,7 @@ impl SessionIndex {
     /// Returns `true` if the session wrote this content to the file, or found it there.
     pub(super) fn wrote(&self, path: &str, content: FileContent) -> bool {
         self.of_file(path).any(|record| {
-            let prior_content = record.before.as_ref().and_then(PriorState::content);
+            let prior_content = record.before.as_ref().and_then(PriorState::file_content);
             record.after == content || prior_content == Some(content)
         })
     }
@@ -378,7 +378,7 @@ impl<'a> TargetFold<'a> {
     fn add(&mut self, entry: &'a IndexEntry) {
         let record = &entry.record;
         let own_contents = self.own_contents.entry(entry.file()).or_default();
-        let prior_content = record.before.as_ref().and_then(PriorState::content);
+        let prior_content = record.before.as_ref().and_then(PriorState::file_content);
 
         // A rewind overwrites foreign content only if the caller requested it.
         if let Some(target) = self.targets.get_mut(&entry.file())

@@ -58,7 +58,7 @@ impl Fingerprinter {
     }
 }
 
-/// The content of a path: none, or the content of a file.
+/// The content of a path, by its fingerprint; or no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FileContent {
@@ -93,7 +93,7 @@ pub(super) enum PriorState {
 
 impl PriorState {
     /// Returns the content, if it is known.
-    pub(super) fn content(&self) -> Option<FileContent> {
+    pub(super) fn file_content(&self) -> Option<FileContent> {
         match self {
             Self::Absent => Some(FileContent::Absent),
             Self::Stored { fingerprint, .. } => Some(FileContent::Is(*fingerprint)),

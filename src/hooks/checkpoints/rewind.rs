@@ -25,7 +25,7 @@ const MAX_COUNTED: usize = 1024 * 1024;
 /// The current state of a file.
 struct CurrentState {
     metadata: Option<Metadata>,
-    fingerprint: FileContent,
+    file_content: FileContent,
     /// `None` if it is too large to be read, or there is none.
     hash: Option<ContentHash>,
     /// `None` if its lines are not counted.
@@ -156,17 +156,17 @@ impl FileCheckpoints {
         let _rewind_lock = self.inner.rewinding.lock().await;
         let _path_lock = self.lock_path(&file).await;
         let current = self.read_current(&file).await?;
-        let target_content = target.before.content().unwrap_or(FileContent::Absent);
-        let has_content = current.fingerprint == target_content;
-        if has_content && has_target_mode(target, &current) {
+        let target_content = target.before.file_content().unwrap_or(FileContent::Absent);
+        let has_target_content = current.file_content == target_content;
+        if has_target_content && has_target_mode(target, &current) {
             return Ok(TargetOutcome::Unchanged);
         }
 
         let target_state = self.read_target(session, target).await?;
         describe(change, &current, &target_state).await?;
         let may_overwrite = mode == RewindMode::Overwrite
-            || has_content
-            || target.is_own_content(current.fingerprint);
+            || has_target_content
+            || target.is_own_content(current.file_content);
         if !may_overwrite {
             return Ok(TargetOutcome::Change(RewindOutcome::Conflict));
         }
@@ -175,13 +175,13 @@ impl FileCheckpoints {
             return Ok(TargetOutcome::Change(RewindOutcome::Planned));
         }
 
-        let is_private = current.metadata.is_none() && is_private(&target_state);
-        let steps = [
-            // The file is emptied until its mode keeps others from reading it.
-            is_private.then(|| FileContent::of(b"")),
+        let is_new_private_file = current.metadata.is_none() && is_private(&target_state);
+        let contents_to_write = [
+            // `restore` creates a private file empty, and writes the content after the mode.
+            is_new_private_file.then(|| FileContent::of(b"")),
             Some(target_content),
         ];
-        for after in steps.into_iter().flatten() {
+        for after in contents_to_write.into_iter().flatten() {
             self.capture(PendingChange {
                 session,
                 position: position.clone(),
@@ -192,7 +192,7 @@ impl FileCheckpoints {
             .await?;
         }
 
-        self.restore(&file, &current, target_state, has_content)
+        self.restore(&file, &current, target_state, has_target_content)
             .await?;
         Ok(TargetOutcome::Change(RewindOutcome::Done))
     }
@@ -208,7 +208,7 @@ impl FileCheckpoints {
             Err(error) if is_not_found(&error) => {
                 return Ok(CurrentState {
                     metadata: None,
-                    fingerprint: FileContent::Absent,
+                    file_content: FileContent::Absent,
                     hash: None,
                     counted: Some(Bytes::new()),
                 });
@@ -224,7 +224,7 @@ impl FileCheckpoints {
         let Some(content) = content else {
             return Ok(CurrentState {
                 metadata: Some(metadata),
-                fingerprint: self.fingerprint(&file.path, &[]).await?,
+                file_content: self.fingerprint(&file.path, &[]).await?,
                 hash: None,
                 counted: None,
             });
@@ -232,10 +232,10 @@ impl FileCheckpoints {
 
         let hashed = content.clone();
         let hash = move || (FileContent::of(&hashed), ContentHash::of(&hashed));
-        let (fingerprint, hash) = blocking_if_large(content.len(), hash).await?;
+        let (file_content, hash) = blocking_if_large(content.len(), hash).await?;
         Ok(CurrentState {
             metadata: Some(metadata),
-            fingerprint,
+            file_content,
             hash: Some(hash),
             counted: (content.len() <= MAX_COUNTED).then_some(content),
         })
@@ -279,7 +279,7 @@ impl FileCheckpoints {
         file: &ResolvedPath,
         current: &CurrentState,
         target_state: TargetState,
-        has_content: bool,
+        has_target_content: bool,
     ) -> Result<()> {
         let backend = &self.inner.backend;
         let path = &file.path;
@@ -294,7 +294,7 @@ impl FileCheckpoints {
             expected = Some(ContentHash::of(b""));
         }
 
-        if !has_content {
+        if !has_target_content {
             if let Some(mode) = mode.filter(|_| is_private) {
                 // The owner needs write access for the next step.
                 self.set_mode(path, |own| own & (mode | 0o700)).await?;

@@ -15,7 +15,7 @@ use crate::model::{ModelRequest, Stability};
 
 use super::super::fields::BodyFields;
 use super::super::json::insert;
-use super::history::{History, Reasoning};
+use super::encoded_calls::{EncodedCalls, Reasoning};
 use super::kept_body::{BorrowedCache, KeptBody};
 use super::section_cache::SectionCache;
 use super::wire::{GroupPlace, Sections, Wire};
@@ -27,7 +27,8 @@ const MESSAGE_OVERHEAD: usize = 48;
 /// An encoded request.
 pub(in crate::providers) struct Encoded {
     pub(in crate::providers) body: Bytes,
-    pub(in crate::providers) history: History,
+    /// The calls of the history, with whose ids the ids of the response must not collide.
+    pub(in crate::providers) calls: EncodedCalls,
     pub(in crate::providers) reasoning: Reasoning,
     /// The warning about reasoning that was omitted.
     pub(in crate::providers) warning: Option<String>,
@@ -48,7 +49,8 @@ pub(in crate::providers) fn encode<W: Wire>(
     write: impl for<'a> FnOnce(&mut BodyFields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
 ) -> Result<Encoded> {
     let run_cache = request.provider_cache();
-    // A request that is counted continues the last body, as the next request of the run will.
+    // If the request is sent, `take` returns the last body. If it is only counted, `take` returns
+    // nothing, and `read` copies the last body, which stays for the next request.
     let former = run_cache
         .take::<BorrowedCache<W>>()
         .or_else(|| run_cache.read(|former: &BorrowedCache<W>| Box::new(former.detached())));
@@ -63,6 +65,7 @@ pub(in crate::providers) fn encode<W: Wire>(
     let mut fields = BodyFields::new(extra, sections.tools.len() + sections.system.len() + 256);
     let opening = write(&mut fields, &sections)?;
     let mut head = fields.finish()?;
+    // This list replaces the messages, so there is no body for the next request to continue.
     if extra.contains_key(W::LIST) {
         head.push(b'}');
         return Ok(cache.encoded(head.into(), request, messages, None));
@@ -155,8 +158,8 @@ impl<W: Wire> Cache<W> {
         self.sent.capacity()
     }
 
-    /// Returns the cache without its connection to the last request, whose remedy would omit the
-    /// reasoning of another run.
+    /// Returns the cache with a `reasoning_start` of its own, which
+    /// [`leave_out`](Reasoning::leave_out) of the requests so far does not change.
     pub(super) fn without_request(mut self: Box<Self>) -> Box<Self> {
         let reasoning_start = self.reasoning_start.load(Ordering::Relaxed);
         self.reasoning_start = Arc::new(AtomicUsize::new(reasoning_start));
@@ -180,13 +183,9 @@ impl<W: Wire> Cache<W> {
             && self.reasoning_start.load(Ordering::Relaxed) == 0
     }
 
-    /// Returns a copy that leaves the run's cache as it is.
-    pub(super) fn detached(&self) -> Self {
-        let reasoning_start = self.reasoning_start.load(Ordering::Relaxed);
-        Self {
-            reasoning_start: Arc::new(AtomicUsize::new(reasoning_start)),
-            ..self.clone()
-        }
+    /// Returns a copy whose use leaves the run's cache as it is.
+    pub(super) fn detached(&self) -> Box<Self> {
+        Box::new(self.clone()).without_request()
     }
 
     fn encoded(
@@ -198,7 +197,7 @@ impl<W: Wire> Cache<W> {
     ) -> Encoded {
         Encoded {
             body,
-            history: self.groups.history(request.messages.len()),
+            calls: self.groups.calls(request.messages.len()),
             reasoning: Reasoning {
                 reasoning_start: self.reasoning_start.clone(),
                 messages: messages.len(),
@@ -258,6 +257,13 @@ impl<W: Wire> Cache<W> {
         messages: &[Arc<Message>],
         tail: Option<&str>,
     ) -> Result<Bytes> {
+        if messages.is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidMessages,
+                "there is no message to send",
+            ));
+        }
+
         self.groups.keep_common(&self.wire, messages);
         self.apply_reasoning_start(messages.len());
         let (mut body, mut begin) = self.continued(head, messages);
@@ -265,30 +271,20 @@ impl<W: Wire> Cache<W> {
         let new_len = |message: &Arc<Message>| MESSAGE_OVERHEAD + message.content().text_len();
         body.reserve(new_messages.map(new_len).sum());
         loop {
-            let group = self.group_range(messages, begin);
-            if group.is_empty() {
-                return Err(Error::new(
-                    ErrorKind::InvalidMessages,
-                    "there is no message to send",
-                ));
-            }
-
             if body.len() > self.start {
                 body.push(b',');
             }
 
-            let is_last = group.end == messages.len();
-            let has_reasoning = begin >= self.applied_reasoning_start;
-            let first = begin == 0;
-            begin = group.end;
-            let (before, after) = (&messages[..group.start], &messages[group.end..]);
-            let group = &messages[group];
+            let range = self.group_range(messages, begin);
+            let (before, after) = (&messages[..range.start], &messages[range.end..]);
+            let group = &messages[range.clone()];
+            let is_last = after.is_empty();
             let place = GroupPlace {
                 before: before.last().map(|message| &**message),
                 after,
-                first,
+                first: before.is_empty(),
                 last: is_last,
-                has_reasoning,
+                has_reasoning: range.start >= self.applied_reasoning_start,
                 tail: tail.filter(|text| {
                     is_last && self.groups.takes_tail(&self.wire, before, group, text)
                 }),
@@ -300,6 +296,7 @@ impl<W: Wire> Cache<W> {
             }
 
             self.groups.push(group, body.len() - self.start);
+            begin = range.end;
         }
     }
 

@@ -133,7 +133,7 @@ impl<W: Wire> BorrowedCache<W> {
     /// Returns a copy that leaves this one as it is, and is not kept.
     pub(super) fn detached(&self) -> Self {
         Self {
-            cache: Box::new(self.cache.detached()),
+            cache: self.cache.detached(),
             owner: None,
         }
     }
@@ -147,7 +147,9 @@ impl<W: Wire> Drop for BorrowedCache<W> {
         let is_long = self.cache.body_len() >= MIN_BYTES;
         if is_long && self.cache.body_capacity() <= MAX_BYTES && self.cache.is_for_every_run() {
             let empty = Box::new(Cache::new(self.cache.wire.clone()));
-            owner.put(std::mem::replace(&mut self.cache, empty).without_request());
+            let cache = std::mem::replace(&mut self.cache, empty);
+            // The last request of this run must not omit the reasoning of the next run.
+            owner.put(cache.without_request());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::message::{Message, Role, shared_prefix};
 use crate::util::hash::IdSet;
 
-use super::history::{History, calls};
+use super::encoded_calls::{EncodedCalls, calls};
 use super::wire::Wire;
 
 /// The groups of messages in a body: closed groups, which others follow, and the last one. Their
@@ -74,13 +74,13 @@ impl WrittenGroups {
         self.messages.len() + self.last.group.len()
     }
 
-    /// Returns the calls of a request with `len` messages.
-    pub(super) fn history(&self, len: usize) -> History {
+    /// Returns the calls of a request with `message_count` messages.
+    pub(super) fn calls(&self, message_count: usize) -> EncodedCalls {
         let last_calls = calls(&self.last.group);
-        History {
-            len,
-            ids: self.ids.clone(),
-            last: last_calls.map(|call| call.id.clone()).collect(),
+        EncodedCalls {
+            message_count,
+            closed_ids: self.ids.clone(),
+            last_ids: last_calls.map(|call| call.id.clone()).collect(),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::usage::Usage;
 
 use super::super::decode::{Framing, recorded};
 use super::super::decoder::{Decoder, truncated, unreadable};
-use super::super::encode::History;
+use super::super::encode::EncodedCalls;
 use super::super::events::Events;
 use super::super::http::Secrets;
 use super::super::lenient::{List, is_empty_value};
@@ -49,13 +49,13 @@ impl ChunkDecoder {
     pub(super) fn new(
         tag: Arc<str>,
         request_id: Option<Arc<str>>,
-        history: History,
+        encoded_calls: EncodedCalls,
         secrets: Secrets,
     ) -> Self {
         Self {
             request_id,
             secrets,
-            parts: AnswerParts::new(tag, history),
+            parts: AnswerParts::new(tag, encoded_calls),
             has_started: false,
             usage: Usage::default(),
             search_count: 0,
@@ -322,6 +322,6 @@ impl Decoder for ChunkDecoder {
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
     recorded(PROVIDER, Framing::Sse, body, |secrets| {
-        ChunkDecoder::new(PROVIDER.into(), None, History::default(), secrets)
+        ChunkDecoder::new(PROVIDER.into(), None, EncodedCalls::default(), secrets)
     })
 }

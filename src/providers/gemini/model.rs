@@ -267,7 +267,7 @@ impl Model for Gemini {
         Box::pin(async move {
             let Encoded {
                 body,
-                history,
+                calls: encoded_calls,
                 reasoning,
                 ..
             } = encoded;
@@ -280,7 +280,7 @@ impl Model for Gemini {
                 max_body: MAX_BODY,
                 remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
             };
-            let decoder = |id, secrets| ChunkDecoder::new(tag, id, history, secrets);
+            let decoder = |id, secrets| ChunkDecoder::new(tag, id, encoded_calls, secrets);
             send_request(provider_request, decoder).await
         })
     }

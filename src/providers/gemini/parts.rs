@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Annotations, Citation, Part, ProviderBlock};
 use crate::model::ModelEvent;
 
-use super::super::encode::History;
+use super::super::encode::EncodedCalls;
 use super::super::events::Events;
 use super::super::json::replace_refused;
 use super::super::lenient::is_empty_value;
@@ -71,10 +71,10 @@ struct PartFields<'a> {
 }
 
 impl AnswerParts {
-    pub(super) fn new(tag: Arc<str>, history: History) -> Self {
+    pub(super) fn new(tag: Arc<str>, encoded_calls: EncodedCalls) -> Self {
         Self {
             tag,
-            calls: WholeCalls::new(history),
+            calls: WholeCalls::new(encoded_calls),
             open: OpenPart::default(),
             ended_text: None,
             citations: Vec::new(),

@@ -11,7 +11,7 @@ use crate::usage::Usage;
 
 use super::super::chat::reasoning_part;
 use super::super::decoder::{Decoder, truncated, unreadable};
-use super::super::encode::History;
+use super::super::encode::EncodedCalls;
 use super::super::events::Events;
 use super::super::http::Secrets;
 use super::super::json::unquoted;
@@ -33,11 +33,15 @@ pub(super) struct ChatDecoder {
 
 impl ChatDecoder {
     /// Creates the decoder of the answer to `history`, whose call ids are not used again.
-    pub(super) fn new(request_id: Option<Arc<str>>, history: History, secrets: Secrets) -> Self {
+    pub(super) fn new(
+        request_id: Option<Arc<str>>,
+        encoded_calls: EncodedCalls,
+        secrets: Secrets,
+    ) -> Self {
         Self {
             request_id,
             secrets,
-            calls: WholeCalls::new(history),
+            calls: WholeCalls::new(encoded_calls),
             has_started: false,
             thinking: String::new(),
             is_done: false,

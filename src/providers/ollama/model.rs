@@ -15,7 +15,7 @@ use crate::util::Secret;
 use super::super::builder::{bearer_methods, connection_methods};
 use super::super::connection::Connection;
 use super::super::decode::{EventOptions, Framing, recorded};
-use super::super::encode::History;
+use super::super::encode::EncodedCalls;
 use super::super::env;
 use super::super::hosted::left_out;
 use super::super::media::{Target, check};
@@ -220,7 +220,7 @@ impl Model for Ollama {
             max_body: usize::MAX,
             remedy: Some(Box::new(remedy)),
         };
-        let decoder = |id, secrets| ChatDecoder::new(id, encoded.history, secrets);
+        let decoder = |id, secrets| ChatDecoder::new(id, encoded.calls, secrets);
         send_request(provider_request, decoder)
     }
 }
@@ -245,7 +245,7 @@ impl Model for Ollama {
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
     recorded(PROVIDER, Framing::Lines, body, |secrets| {
-        ChatDecoder::new(None, History::default(), secrets)
+        ChatDecoder::new(None, EncodedCalls::default(), secrets)
     })
 }
 

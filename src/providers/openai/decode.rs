@@ -12,7 +12,7 @@ use crate::usage::Usage;
 
 use super::super::calls::{CallIds, CallPiece, Calls};
 use super::super::decoder::{Decoder, truncated, unreadable};
-use super::super::encode::History;
+use super::super::encode::EncodedCalls;
 use super::super::events::Events;
 use super::super::http::Secrets;
 use super::super::json::{replace_refused, unquoted};
@@ -86,7 +86,7 @@ impl ChatDecoder {
         rules: &'static Rules,
         tag: Cow<'static, str>,
         request_id: Option<Arc<str>>,
-        history: History,
+        encoded_calls: EncodedCalls,
         secrets: Secrets,
     ) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl ChatDecoder {
             tag,
             request_id,
             secrets,
-            ids: CallIds::new(history),
+            ids: CallIds::new(encoded_calls),
             calls: Calls::default(),
             has_started: false,
             reasoning: StreamedReasoning::default(),

@@ -16,7 +16,7 @@ use crate::util::Secret;
 use super::super::builder::{connection_methods, openai_methods};
 use super::super::connection::{Connection, KeyFormOrigin, MAX_OPENAI_BODY};
 use super::super::decode::{EventOptions, Framing, recorded};
-use super::super::encode::{Encoded, History};
+use super::super::encode::{Encoded, EncodedCalls};
 use super::super::gemini_family;
 use super::super::hosted::left_out;
 use super::super::media::{Target, check};
@@ -361,8 +361,8 @@ impl Model for OpenAi {
             remedy: None,
         };
         let tag = self.tag(dialect);
-        let history = encoded.history;
-        let decoder = move |id, secrets| ChatDecoder::new(rules, tag, id, history, secrets);
+        let encoded_calls = encoded.calls;
+        let decoder = move |id, secrets| ChatDecoder::new(rules, tag, id, encoded_calls, secrets);
         send_request(provider_request, decoder)
     }
 
@@ -398,7 +398,13 @@ impl Model for OpenAi {
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
     recorded(PROVIDER, Framing::Sse, body, |secrets| {
-        ChatDecoder::new(&UNKNOWN, PROVIDER.into(), None, History::default(), secrets)
+        ChatDecoder::new(
+            &UNKNOWN,
+            PROVIDER.into(),
+            None,
+            EncodedCalls::default(),
+            secrets,
+        )
     })
 }
 

@@ -16,7 +16,7 @@ use crate::usage::Usage;
 use super::super::calls::CallIds;
 use super::super::decode::{Framing, recorded};
 use super::super::decoder::{Decoder, truncated, unreadable};
-use super::super::encode::History;
+use super::super::encode::EncodedCalls;
 use super::super::events::Events;
 use super::super::http::Secrets;
 use super::super::repeated::{Repeated, string};
@@ -58,14 +58,14 @@ impl ResponsesDecoder {
     pub(super) fn new(
         tag: Arc<str>,
         request_id: Option<Arc<str>>,
-        history: History,
+        encoded_calls: EncodedCalls,
         secrets: Secrets,
     ) -> Self {
         Self {
             tag,
             request_id,
             secrets,
-            ids: CallIds::new(history),
+            ids: CallIds::new(encoded_calls),
             is_started: false,
             open_items: BTreeMap::new(),
             ended_items: BTreeSet::new(),
@@ -451,6 +451,6 @@ impl Decoder for ResponsesDecoder {
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
     recorded(PROVIDER, Framing::Sse, body, |secrets| {
-        ResponsesDecoder::new(PROVIDER.into(), None, History::default(), secrets)
+        ResponsesDecoder::new(PROVIDER.into(), None, EncodedCalls::default(), secrets)
     })
 }

@@ -234,8 +234,8 @@ impl Model for OpenAiResponses {
             })),
         };
         let tag: Arc<str> = self.tag().into();
-        let history = encoded.history;
-        let decoder = |id, secrets| ResponsesDecoder::new(tag, id, history, secrets);
+        let encoded_calls = encoded.calls;
+        let decoder = |id, secrets| ResponsesDecoder::new(tag, id, encoded_calls, secrets);
         send_request(provider_request, decoder)
     }
 

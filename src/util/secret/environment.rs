@@ -16,13 +16,14 @@ const NAME_ENDS: [&str; 6] = [
     "TOKEN",
 ];
 
-/// Shorter values may be words of any text.
+/// The minimum length of a value, in bytes. Shorter values may be words of any text.
 const MIN_LEN: usize = 16;
 
 /// The least number of different bytes of a value: rows of dashes or zeros are in many texts.
 const MIN_DIFFERENT_BYTES: usize = 6;
 
-/// A longer value is no key, and each takes several times its size in the tables of the search.
+/// The maximum length of a value, in bytes. A longer value is no key, and each takes several times
+/// its size in the tables of the search.
 const MAX_LEN: usize = 16 * 1024;
 
 /// The maximum number of variables.

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use super::matcher::{Matcher, Needle};
 use super::{environment, redact, spelling};
 
-/// Shorter ones may be words of any text, as placeholders of local servers are.
+/// The minimum length of a registered secret, in bytes. Shorter ones may be words of any text, as
+/// placeholders of local servers are.
 const MIN_LEN: usize = 12;
 
 /// The words that placeholders consist of.

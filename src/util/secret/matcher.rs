@@ -112,18 +112,18 @@ impl Matcher {
         }
     }
 
-    /// The start of the longest end of `text` that is the beginning of a needle, but not all of it;
-    /// the length of `text` when there is none.
-    pub(super) fn open_end(&self, text: &[u8]) -> usize {
+    /// Returns the lowest offset from which on `text` is the beginning of a needle, but not all of
+    /// it; the length of `text` if there is none.
+    pub(super) fn partial_suffix_start(&self, text: &[u8]) -> usize {
         let first = text.len().saturating_sub(self.longest.saturating_sub(1));
         let mut candidates = (first..text.len()).filter(|at| self.firsts[usize::from(text[*at])]);
-        let open_start = candidates.find(|at| {
+        let start = candidates.find(|at| {
             let end = &text[*at..];
             let next = self.needles.partition_point(|needle| &*needle.bytes <= end);
             let next = self.needles.get(next);
             next.is_some_and(|needle| needle.bytes.starts_with(end))
         });
-        open_start.unwrap_or(text.len())
+        start.unwrap_or(text.len())
     }
 
     /// The length of the beginning of `text` that is the end of a needle, but not all of it.
@@ -199,7 +199,7 @@ mod tests {
                 .collect();
             expected.dedup();
             assert_eq!(merged(places), merged(expected), "{needles:?} in {text}");
-            let open_start = (0..text.len()).find(|at| {
+            let start = (0..text.len()).find(|at| {
                 let end = &text[*at..];
                 needles
                     .iter()
@@ -207,8 +207,8 @@ mod tests {
             });
 
             assert_eq!(
-                matcher.open_end(text.as_bytes()),
-                open_start.unwrap_or(text.len())
+                matcher.partial_suffix_start(text.as_bytes()),
+                start.unwrap_or(text.len())
             );
         }
     }

@@ -6,6 +6,7 @@
 
 mod environment;
 mod escape;
+mod exact_search;
 mod known;
 mod matcher;
 mod pieces;
@@ -21,9 +22,10 @@ mod redactor;
 mod secret;
 mod spelling;
 
-pub(crate) use pieces::{Exact, Pieces};
+pub(crate) use exact_search::ExactSearch;
+pub(crate) use pieces::Pieces;
 #[cfg(all(feature = "process", unix))]
-pub(crate) use redact::open_start;
+pub(crate) use redact::partial_suffix_start;
 #[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) use redact::percent_decoded;
 pub(crate) use redact::{Cut, redact, redact_cut, redact_text, redacted};

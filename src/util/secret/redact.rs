@@ -13,8 +13,8 @@ use super::secret::REDACTED;
 /// The maximum number of times that escapes may have been escaped again.
 const MAX_DEPTH: usize = 2;
 
-/// A shorter part of a secret at the edge of a cut may stay: three characters are too little to be
-/// of use, and ordinary words begin with them.
+/// The minimum length, in bytes, of a part of a secret at the edge of a cut that is removed. Three
+/// characters are too few to be of use, and ordinary words begin with them.
 const MIN_PART: usize = 4;
 
 /// The maximum number of digits that are left of an escape that a cut has torn, as of `%252F` or
@@ -178,18 +178,19 @@ fn ending_len(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
     len
 }
 
-/// Returns the start of the end of `text` that may be the beginning of a secret which later text
-/// continues, in any spelling; the length of `text` if there is none. No secret lies across it.
+/// Returns the offset from which on `text` may be the beginning of a secret that later text
+/// completes, in any spelling; the length of `text` if there is none. No secret in `text` lies
+/// across the offset.
 #[cfg(all(feature = "process", unix))]
-pub(crate) fn open_start(text: &[u8]) -> usize {
+pub(crate) fn partial_suffix_start(text: &[u8]) -> usize {
     match known::patterns() {
-        Some(patterns) => open_start_with(patterns.all(), text),
+        Some(patterns) => partial_suffix_start_with(patterns.all(), text),
         None => text.len(),
     }
 }
 
 #[cfg(all(feature = "process", unix))]
-fn open_start_with(matcher: &Matcher, text: &[u8]) -> usize {
+fn partial_suffix_start_with(matcher: &Matcher, text: &[u8]) -> usize {
     let start = open_beginning(matcher, text, 0, 1);
     let mut places = Vec::new();
     search(matcher, text, 0, &mut places);
@@ -203,7 +204,7 @@ fn open_start_with(matcher: &Matcher, text: &[u8]) -> usize {
 /// Returns the start of the longest end of `text`, which has been freed of escapes `depth` times,
 /// that may be the beginning of a secret, of at least `min_len` characters.
 fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize, min_len: usize) -> usize {
-    let mut start = matcher.open_end(text);
+    let mut start = matcher.partial_suffix_start(text);
     if text.len() - start < min_len {
         start = text.len();
     }
@@ -214,7 +215,7 @@ fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize, min_len: usize) 
     };
 
     if let Some(unescaped) = Escape::LineBreak.undo(text) {
-        let open = matcher.open_end(&unescaped)..unescaped.len();
+        let open = matcher.partial_suffix_start(&unescaped)..unescaped.len();
         // Many lines end in a character with which a spelling of a secret begins.
         if open.len() >= MIN_PART {
             start = start.min(origin(Escape::LineBreak, text, open));
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn open_start_splits_no_secret() {
+    fn partial_suffix_start_splits_no_secret() {
         let matcher = Matcher::new(spelling::all(KEY));
         for spelling in spellings() {
             let text = format!("z zq {spelling} z% \\u {spelling}. Done.\n");
@@ -375,14 +376,17 @@ mod tests {
             let places = merged(places);
             assert_eq!(places.len(), 2, "{text}");
             for cut in 0..=text.len() {
-                let start = open_start_with(&matcher, &text.as_bytes()[..cut]);
+                let start = partial_suffix_start_with(&matcher, &text.as_bytes()[..cut]);
 
                 // A base64 character at the edge has only some bits of the key.
                 let is_split =
                     |place: &Range<usize>| place.start + 1 < start && start + 4 < place.end;
                 assert!(!places.iter().any(is_split), "{:?}", text.get(start..cut));
             }
-            assert_eq!(open_start_with(&matcher, text.as_bytes()), text.len());
+            assert_eq!(
+                partial_suffix_start_with(&matcher, text.as_bytes()),
+                text.len()
+            );
         }
     }
 
@@ -450,12 +454,12 @@ mod tests {
     }
 
     #[test]
-    fn open_start_passes_other_text() {
+    fn partial_suffix_start_passes_other_text() {
         let matcher = Matcher::new(spelling::all(KEY));
         for text in ["", "a % b\n", "C:\\Users\n", "50 %, ", "zqx.\n", "zqx\n"] {
-            let start = open_start_with(&matcher, text.as_bytes());
+            let start = partial_suffix_start_with(&matcher, text.as_bytes());
             assert_eq!(start, text.len(), "{text}");
         }
-        assert_eq!(open_start_with(&matcher, b"a zqx"), 2);
+        assert_eq!(partial_suffix_start_with(&matcher, b"a zqx"), 2);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    /// Shorter secrets are not searched for.
+    /// The minimum length of a secret that is searched for, in bytes.
     const MIN_LEN: usize = 4;
 
     /// Returns the same with more secrets.

@@ -10,19 +10,19 @@ use crate::tool::{Tool, ToolSource};
 use super::allowed_tools::AllowedTools;
 
 /// A source without the tools that are not allowed.
-pub(super) struct RetainedSource {
+pub(super) struct FilteredSource {
     source: Arc<dyn ToolSource>,
     allowed: AllowedTools,
 }
 
-impl RetainedSource {
+impl FilteredSource {
     pub(super) fn new(source: Arc<dyn ToolSource>, allowed: AllowedTools) -> Self {
         Self { source, allowed }
     }
 }
 
 #[async_trait]
-impl ToolSource for RetainedSource {
+impl ToolSource for FilteredSource {
     fn name(&self) -> &str {
         self.source.name()
     }

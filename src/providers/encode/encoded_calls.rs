@@ -10,22 +10,25 @@ use crate::util::hash::IdSet;
 /// The calls of an encoded history. Their ids are collected by the encoder, so that a lookup costs
 /// the same for every length of the history.
 #[derive(Clone, Debug, Default)]
-pub(in crate::providers) struct History {
-    pub(super) len: usize,
-    pub(super) ids: Option<Arc<IdSet>>,
-    /// The ids of the calls of the last group, which are not among `ids`.
-    pub(super) last: BTreeSet<Arc<str>>,
+pub(in crate::providers) struct EncodedCalls {
+    /// The number of messages of the history.
+    pub(super) message_count: usize,
+    /// The ids of the calls of the closed groups.
+    pub(super) closed_ids: Option<Arc<IdSet>>,
+    /// The ids of the calls of the last group.
+    pub(super) last_ids: BTreeSet<Arc<str>>,
 }
 
-impl History {
-    /// Returns the number of its messages.
-    pub(in crate::providers) fn len(&self) -> usize {
-        self.len
+impl EncodedCalls {
+    /// Returns the number of messages of the history.
+    pub(in crate::providers) fn message_count(&self) -> usize {
+        self.message_count
     }
 
-    /// Returns `true` if one of its calls has this id.
-    pub(in crate::providers) fn has_call(&self, id: &str) -> bool {
-        self.ids.as_ref().is_some_and(|ids| ids.contains(id)) || self.last.contains(id)
+    /// Returns `true` if one of the calls has this id.
+    pub(in crate::providers) fn has_id(&self, id: &str) -> bool {
+        let closed_ids = self.closed_ids.as_ref();
+        closed_ids.is_some_and(|ids| ids.contains(id)) || self.last_ids.contains(id)
     }
 }
 
