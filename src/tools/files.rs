@@ -10,7 +10,7 @@ use crate::message::Part;
 use crate::tool::ToolOutput;
 
 use super::args::{Args, PATH};
-use super::find::{quote_path, withhold};
+use super::find::{push_json, quote_path, withhold};
 
 /// The note in a listing about omitted entries.
 const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
@@ -33,7 +33,7 @@ pub(super) async fn list_json(
             text.push(',');
         }
 
-        text.push_str(&json_of(entry).to_string());
+        push_json(text, &json_of(entry));
     });
 
     text.push(']');

@@ -113,7 +113,6 @@ fn add_grep_notes(text: &mut String, matches: &GrepMatches, is_truncated: bool, 
 /// would break or hide a line. A path that begins with a quote is quoted as well, so that each form
 /// names only one path.
 pub(super) fn quote_path(path: &str) -> Cow<'_, str> {
-    let is_odd = |c: char| c.is_control() || is_hidden(c);
     if !path.starts_with('"') && !path.contains(is_odd) {
         return Cow::Borrowed(path);
     }
@@ -125,17 +124,36 @@ pub(super) fn quote_path(path: &str) -> Cow<'_, str> {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            c if is_odd(c) => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    let _ = write!(quoted, "\\u{unit:04x}");
-                }
-            }
+            c if is_odd(c) => push_escape(&mut quoted, c),
             c => quoted.push(c),
         }
     }
 
     quoted.push('"');
     Cow::Owned(quoted)
+}
+
+/// Adds JSON on one line, in which the characters that [`quote_path`] escapes are escaped, too. Its
+/// value stays the same: they occur only in strings.
+pub(super) fn push_json(text: &mut String, json: &Value) {
+    for c in json.to_string().chars() {
+        if is_odd(c) {
+            push_escape(text, c);
+        } else {
+            text.push(c);
+        }
+    }
+}
+
+/// Returns `true` for a character that would break or hide a line.
+fn is_odd(c: char) -> bool {
+    c.is_control() || is_hidden(c)
+}
+
+fn push_escape(text: &mut String, c: char) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        let _ = write!(text, "\\u{unit:04x}");
+    }
 }
 
 /// Cuts the text after a line; returns `true` if it was too long.
