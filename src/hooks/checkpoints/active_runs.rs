@@ -11,6 +11,9 @@ use crate::session::title_of;
 use crate::util::Cancellation;
 use crate::util::sync::lock;
 
+use super::index::SessionIndex;
+use super::record::Origin;
+
 tokio::task_local! {
     /// The runs whose calls this task is in, the innermost first.
     static SCOPE: Arc<Scope>;
@@ -74,14 +77,58 @@ fn leading_results(messages: &[Arc<Message>]) -> usize {
 }
 
 impl ActiveRun {
-    pub(super) fn position(&self) -> Position {
+    fn position(&self) -> Position {
         lock(&self.position).clone()
     }
 
+    /// Returns the position of a change that is recorded now.
+    ///
+    /// A write may still be in progress when its run has ended, and later runs may have recorded
+    /// changes: an earlier position would then count as a replacement of the history.
+    fn position_in(&self, index: &SessionIndex) -> Position {
+        let position = self.position();
+        match index.last_change() {
+            Some(message) if message > position.message && self.cancellation.is_cancelled() => {
+                Position {
+                    message,
+                    title: None,
+                }
+            }
+            _ => position,
+        }
+    }
+
     fn update_position(&self, cx: &RunContext) {
-        let previous = self.position();
-        let current = cx.with_state(|view| Position::of(view.messages, &previous));
-        *lock(&self.position) = current;
+        // Locked before the history is read, so that no earlier position replaces a later one.
+        let mut position = lock(&self.position);
+        let current = cx.with_state(|view| Position::of(view.messages, &position));
+        *position = current;
+    }
+}
+
+/// The maker of a change.
+#[derive(Clone)]
+pub(super) enum Maker {
+    /// A run, which may continue with another message until the change is recorded.
+    Run(Arc<ActiveRun>),
+    /// A rewind, after this message.
+    Rewind(Position),
+}
+
+impl Maker {
+    pub(super) fn origin(&self) -> Origin {
+        match self {
+            Self::Run(_) => Origin::Run,
+            Self::Rewind(_) => Origin::Rewind,
+        }
+    }
+
+    /// Returns the message after which a change that is recorded now in `index` is made.
+    pub(super) fn position(&self, index: &SessionIndex) -> Position {
+        match self {
+            Self::Run(run) => run.position_in(index),
+            Self::Rewind(position) => position.clone(),
+        }
     }
 }
 

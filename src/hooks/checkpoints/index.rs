@@ -202,6 +202,11 @@ impl SessionIndex {
         self.entries.last().map(|entry| entry.record.message)
     }
 
+    /// Returns the message of the last record with a change.
+    pub(super) fn last_change(&self) -> Option<usize> {
+        self.last_change
+    }
+
     /// Returns the index of the last message of the current history with a change by the session
     /// itself after it.
     pub(super) fn last_message(&self) -> Option<usize> {
