@@ -173,6 +173,9 @@ impl SessionIndex {
         let is_earlier = self.last_change.is_some_and(|last| record.message < last);
         if !record.path.is_empty() {
             self.last_change = Some(record.message);
+        } else if let (Some(last), Some(count)) = (self.last_change, record.unchanged_messages) {
+            // The changes after the other messages count for the last of these.
+            self.last_change = Some(last.min(count.saturating_sub(1)));
         }
         let unchanged_count = record.unchanged_messages.or(is_earlier.then_some(0));
         self.unchanged_prefixes.extend(unchanged_count);
