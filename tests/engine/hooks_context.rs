@@ -403,6 +403,65 @@ async fn messages_in_both_stores_are_merged_without_duplicates() {
 }
 
 #[tokio::test]
+async fn messages_that_are_taken_back_are_in_neither_store() {
+    for (kept_messages, expected) in [(2, "user assistant user assistant"), (0, "user assistant")] {
+        let by_hand = ThreadStore::new();
+        let model = ScriptedModel::new().say("One.").say("Two.").say("Other.");
+        let agent = agent(model.clone())
+            .hook(session_hooks(by_hand.clone()))
+            .build()
+            .unwrap();
+        for text in ["First", "Second"] {
+            agent.session("s").run(text).await.unwrap();
+        }
+
+        let session = agent.session("s").rewind_to(kept_messages);
+        session.run("Edited").await.unwrap();
+        let requests = model.requests();
+        assert_eq!(requests[2].messages.len(), kept_messages + 1);
+        for messages in [
+            stored(&agent, "s").await,
+            by_hand.get("s").unwrap().messages,
+        ] {
+            assert_eq!(roles(&messages), expected);
+            assert_eq!(messages.last_content(), "Other.");
+        }
+    }
+}
+
+/// The agent's own store has another history, of which the messages are taken back.
+#[tokio::test]
+async fn history_of_session_hooks_alone_is_not_cut() {
+    let by_hand = ThreadStore::new();
+    let direct = agent(ScriptedModel::new().say("a").say("b"))
+        .store(by_hand.clone())
+        .build()
+        .unwrap();
+    for text in ["A", "B"] {
+        direct.session("s").run(text).await.unwrap();
+    }
+
+    let own = ThreadStore::new();
+    let direct = agent(ScriptedModel::new().say("one").say("two"))
+        .store(own.clone())
+        .build()
+        .unwrap();
+    for text in ["One", "Two"] {
+        direct.session("s").run(text).await.unwrap();
+    }
+
+    let both = agent(ScriptedModel::new().say("other"))
+        .store(own)
+        .hook(session_hooks(by_hand.clone()))
+        .build()
+        .unwrap();
+    both.session("s").rewind_to(2).run("Other").await.unwrap();
+    let messages = by_hand.get("s").unwrap().messages;
+    let texts: Vec<_> = messages.iter().map(|message| message.text()).collect();
+    assert_eq!(texts, ["A", "a", "B", "b", "One", "one", "Other", "other"]);
+}
+
+#[tokio::test]
 async fn session_hooks_keep_title_directory_and_input_ids() {
     let store = ThreadStore::new();
     let direct = |model| agent(model).store(store.clone()).build().unwrap();
