@@ -17,6 +17,14 @@ use super::record::Origin;
 tokio::task_local! {
     /// The runs whose calls this task is in, the innermost first.
     static SCOPE: Arc<Scope>;
+    /// Set while this task changes files that are not recorded.
+    static UNRECORDED: ();
+}
+
+/// Runs `work`, whose changes of files belong to no run: a rewind leaves them.
+#[cfg(feature = "tools")]
+pub(in crate::hooks) async fn unrecorded<T>(work: impl Future<Output = T>) -> T {
+    UNRECORDED.scope((), work).await
 }
 
 struct Scope {
@@ -186,6 +194,10 @@ impl ActiveRuns {
     /// Returns the runs that a change by the current task belongs to: the run of its call, or of
     /// the hook that it is in; in a separate task, all active runs.
     pub(super) fn current(&self) -> Vec<Arc<ActiveRun>> {
+        if UNRECORDED.try_with(|()| ()).is_ok() {
+            return Vec::new();
+        }
+
         let mut runs = lock(&self.0);
         runs.retain(|_, run| !run.cancellation.is_cancelled());
         let is_active = |run: &Arc<ActiveRun>| runs.values().any(|active| Arc::ptr_eq(active, run));
