@@ -1,6 +1,5 @@
 //! Searching for files and lines.
 
-use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::mem;
 
@@ -10,7 +9,7 @@ use crate::backend::{Backend, GlobQuery, GrepFile, GrepMatches, GrepMode, GrepQu
 use crate::error::{BoxError, Result};
 use crate::tool::ToolOutput;
 use crate::util::blocking::blocking_until_dropped;
-use crate::util::text::is_hidden;
+use crate::util::path::quote_path;
 
 use super::args::Args;
 
@@ -106,53 +105,6 @@ fn add_grep_notes(text: &mut String, matches: &GrepMatches, is_truncated: bool, 
 
     if matches.skipped > 0 {
         let _ = write!(text, "\n({} files could not be searched)", matches.skipped);
-    }
-}
-
-/// Returns a path for display: unchanged, or as a JSON string in quotes if it has a character that
-/// would break or hide a line. A path that begins with a quote is quoted as well, so that each form
-/// names only one path.
-pub(super) fn quote_path(path: &str) -> Cow<'_, str> {
-    if !path.starts_with('"') && !path.contains(is_odd) {
-        return Cow::Borrowed(path);
-    }
-
-    let mut quoted = String::from('"');
-    for c in path.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            c if is_odd(c) => push_escape(&mut quoted, c),
-            c => quoted.push(c),
-        }
-    }
-
-    quoted.push('"');
-    Cow::Owned(quoted)
-}
-
-/// Adds JSON on one line, in which the characters that [`quote_path`] escapes are escaped, too. Its
-/// value stays the same: they occur only in strings.
-pub(super) fn push_json(text: &mut String, json: &Value) {
-    for c in json.to_string().chars() {
-        if is_odd(c) {
-            push_escape(text, c);
-        } else {
-            text.push(c);
-        }
-    }
-}
-
-/// Returns `true` for a character that would break or hide a line.
-fn is_odd(c: char) -> bool {
-    c.is_control() || is_hidden(c)
-}
-
-fn push_escape(text: &mut String, c: char) {
-    for unit in c.encode_utf16(&mut [0; 2]) {
-        let _ = write!(text, "\\u{unit:04x}");
     }
 }
 

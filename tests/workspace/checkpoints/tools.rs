@@ -436,6 +436,28 @@ async fn writes_of_other_hooks_are_kept() {
     assert!(!files.exists("a").await.unwrap());
 }
 
+#[tokio::test]
+async fn name_that_would_add_a_line_to_the_report_is_quoted() {
+    let files = FileCheckpoints::new(MemoryBackend::new());
+    let model = ScriptedModel::new()
+        .call(
+            "write_file",
+            json!({"path": "a\n\u{202e}b", "content": "x"}),
+        )
+        .say("done");
+    let agent = AgentBuilder::new(model)
+        .hook(files.clone())
+        .hook(FilesystemHook::new(files.clone()))
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let preview = files.rewind("s", 0, RewindMode::DryRun).await.unwrap();
+    assert_eq!(
+        preview.to_string(),
+        "delete \"/workspace/a\\n\\u202eb\" (+0 -1 lines)\n"
+    );
+}
+
 /// The ignore file is for the results of all sessions, and the conversation names the results.
 #[tokio::test]
 async fn moved_results_stay_when_files_are_rewound() {
