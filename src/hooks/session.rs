@@ -35,6 +35,7 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 ///   and has dropped the session, the run emits a warning.
 /// * The messages of this store come before the messages of the agent's own store. Those that
 ///   [`Session::rewind_to`](crate::Session::rewind_to) takes back are removed from both.
+/// * The task list and the files are those of the store with the later messages.
 /// * The session is leased during the run: a second run of it fails with
 ///   [`ErrorKind::SessionBusy`](crate::ErrorKind::SessionBusy) inside the hook's error.
 /// * Damaged data in the store causes a warning.
@@ -143,8 +144,9 @@ impl Hook for SessionHooks {
             ));
         }
 
-        let is_own_empty = state.messages.is_empty() && cx.history_cut().is_none();
-        Ok(restored(state, session.state, messages, is_own_empty))
+        // Messages that this store does not have are later than its tasks and files.
+        let is_own_newer = cx.history_cut().is_some() || shared_len < state.messages.len();
+        Ok(restored(state, session.state, messages, is_own_newer))
     }
 
     async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
@@ -183,17 +185,20 @@ fn inputs_of(session: &StoredSession) -> Inputs {
 }
 
 /// Returns the state of a run whose session was stored in this state, with the messages of both.
-/// `is_own_empty` is true if the agent's own store had no messages.
+/// `is_own_newer` is true if the agent's own store has later messages, or had them before they were
+/// taken back.
 fn restored(
     mut state: AgentState,
     stored: AgentState,
     messages: Messages,
-    is_own_empty: bool,
+    is_own_newer: bool,
 ) -> AgentState {
-    if is_own_empty {
-        state.compaction = stored.compaction;
+    if !is_own_newer {
         state.todos = stored.todos;
         state.files = stored.files;
+        if state.messages.is_empty() {
+            state.compaction = stored.compaction;
+        }
     }
 
     state.messages = messages;

@@ -11,7 +11,7 @@ use agentcore::session::{Damage, DamageKind, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     AgentState, Content, Error, ErrorKind, FuncTool, Hook, Messages, Model, ModelRequest, Part,
-    Result, RunContext, SessionStore, ThreadStore, ToolCall, Usage, async_trait, hook,
+    Result, RunContext, SessionStore, ThreadStore, Todo, ToolCall, Usage, async_trait, hook,
 };
 use serde_json::json;
 use tracing::field::{Field, Visit};
@@ -400,6 +400,32 @@ async fn messages_in_both_stores_are_merged_without_duplicates() {
         .await
         .unwrap();
     assert_eq!((&*known.text, known.turns), ("One.", 0));
+}
+
+/// The two stores of a session have the same history, and then one of them another pair of messages
+/// and another task list.
+#[tokio::test]
+async fn task_list_is_that_of_the_store_with_the_later_messages() {
+    for is_own_later in [true, false] {
+        let (own, by_hand) = (ThreadStore::new(), ThreadStore::new());
+        let model = ScriptedModel::new().say("One.").say("Two.");
+        let agent = agent(model)
+            .store(own.clone())
+            .hook(session_hooks(by_hand.clone()))
+            .build()
+            .unwrap();
+        agent.session("s").run("First").await.unwrap();
+
+        let later = if is_own_later { &own } else { &by_hand };
+        let mut state = later.get("s").unwrap();
+        state.messages = state.messages.human("Between").ai("Between.");
+        state.todos = Arc::new(vec![Todo::new("1", "later")]);
+        later.save("s", state);
+        let output = agent.session("s").run("Second").await.unwrap();
+        assert_eq!(output.messages.len(), 6);
+        assert_eq!(output.state.todos.len(), 1, "own later: {is_own_later}");
+        assert_eq!(by_hand.get("s").unwrap().todos.len(), 1);
+    }
 }
 
 #[tokio::test]
