@@ -17,9 +17,9 @@ const MAX_DEPTH: usize = 2;
 /// of use, and ordinary words begin with them.
 const MIN_PART: usize = 4;
 
-/// The maximum number of digits that are left of an escape that a cut has torn, as of `%252F` or
-/// `\u002F`.
-const MAX_TORN_DIGITS: usize = 4;
+/// The maximum number of bytes that are left of an escape that a cut has torn, as of `%252F` or
+/// `\ud83d\ude00`.
+const MAX_TORN: usize = 12;
 
 /// Returns `text` without the secrets of this process, in any spelling.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
@@ -130,17 +130,12 @@ fn part(matcher: &Matcher, text: &[u8], cut: Cut) -> Option<Range<usize>> {
 /// Returns the end of the longest beginning of `text` that is the end of a secret, in any spelling;
 /// 0 if there is none.
 fn open_ending(matcher: &Matcher, text: &[u8]) -> usize {
-    // The cut may be inside an escape, of which the last digits are left.
-    let digits = text.strip_prefix(b"u").unwrap_or(text);
-    let digit_count = digits
-        .iter()
-        .take(MAX_TORN_DIGITS)
-        .take_while(|byte| byte.is_ascii_hexdigit())
-        .count();
-    let max_torn = text.len() - digits.len() + digit_count;
-    let ends = (0..=max_torn).filter_map(|torn| {
-        let len = ending_len(matcher, &text[torn..], 0);
-        (len > 0).then_some(torn + len)
+    // The cut may be inside an escape, of which the last bytes are left.
+    let is_of_escape = |byte: &&u8| byte.is_ascii_hexdigit() || b"\\unrtx{}".contains(byte);
+    let max_torn_len = text.iter().take(MAX_TORN).take_while(is_of_escape).count();
+    let ends = (0..=max_torn_len).filter_map(|torn_len| {
+        let len = ending_len(matcher, &text[torn_len..], 0);
+        (len > 0).then_some(torn_len + len)
     });
     ends.max().unwrap_or(0)
 }
@@ -344,19 +339,42 @@ mod tests {
 
     const KEY: &str = "zqxwvkjzqh/gwxyqzvkjw\"qxzgkqvwzx\u{e4}qkzvwbtmz";
 
+    const KEY_WITH_LINES: &str =
+        "-----BEGIN X-----\nMIIEpAIBAAKCAQEAtq\nx7Zk/ew+EwHQ\\n\"==\n-----END X-----";
+
     fn escaped(escape: impl Fn(u8) -> String) -> String {
         KEY.bytes().map(escape).collect()
+    }
+
+    fn json(text: &str) -> String {
+        serde_json::Value::from(text).to_string()
+    }
+
+    /// Secrets, each with a spelling of which each escape may be torn.
+    fn escaped_spellings() -> Vec<(&'static str, String)> {
+        let base64 = STANDARD.encode(format!("-{KEY}+"));
+        let lines = [&base64[..24], &base64[24..48], &base64[48..]];
+        let base64_json = json(&lines.join("\n"));
+        let key_json = json(KEY_WITH_LINES);
+        vec![
+            (KEY, escaped(|byte| format!("\\x{byte:02x}"))),
+            (KEY, json(&base64_json)),
+            (KEY, base64_json),
+            (KEY, json(&lines.join("\r\n"))),
+            (KEY_WITH_LINES, json(&key_json)),
+            (KEY_WITH_LINES, key_json),
+        ]
     }
 
     /// The key in several spellings.
     fn spellings() -> Vec<String> {
         let base64 = STANDARD.encode(format!("-{KEY}+"));
         let lines = [&base64[..24], &base64[24..48], &base64[48..]];
-        let json = serde_json::Value::from(KEY).to_string();
+        let key_json = json(KEY);
         vec![
             KEY.to_owned(),
-            json.clone(),
-            serde_json::Value::from(json).to_string(),
+            json(&key_json),
+            key_json,
             escaped(|byte| format!("%{byte:02x}")),
             escaped(|byte| format!("%25{byte:02X}")),
             escaped(|byte| format!("{byte:02x}")),
@@ -388,8 +406,9 @@ mod tests {
 
     #[test]
     fn a_cut_leaves_no_part_of_a_secret() {
-        let matcher = Matcher::new(spelling::all(KEY));
-        for spelling in spellings() {
+        let key_spellings = spellings().into_iter().map(|spelling| (KEY, spelling));
+        for (key, spelling) in key_spellings.chain(escaped_spellings()) {
+            let matcher = Matcher::new(spelling::all(key));
             let text = format!("z zq z% \\u {spelling} z% \\u zq. Done.\n");
             let mut places = Vec::new();
             search(&matcher, text.as_bytes(), 0, &mut places);
@@ -398,7 +417,7 @@ mod tests {
             let place = places[0].clone();
 
             // A base64 character at each edge has only some bits of the key.
-            let min_len = place.len() / KEY.len() * MIN_PART + 1;
+            let min_len = place.len() / key.len() * MIN_PART + 1;
             for cut in place.start..=place.end {
                 if !text.is_char_boundary(cut) {
                     continue;
@@ -440,6 +459,8 @@ mod tests {
             "%2",
             "%7a%71%78",
             "\n\\\\",
+            "return null\\r\\n",
+            "n\\r\\ntmz",
         ] {
             for cut in [Cut::Start, Cut::End] {
                 let mut redacted = text.to_owned();
