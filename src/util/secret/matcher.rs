@@ -31,7 +31,8 @@ pub(super) struct Matcher {
     needles: Vec<Needle>,
     /// The length of the shortest needle, and of the window that is moved over the text.
     window: usize,
-    longest: usize,
+    /// The length of the longest needle.
+    pub(super) longest: usize,
     /// The distance the window may move when it ends with a block of this hash.
     shifts: Box<[u8]>,
     /// The needles whose window ends with a block of this hash, in the order of the hashes.

@@ -130,6 +130,10 @@ fn part(matcher: &Matcher, text: &[u8], cut: Cut) -> Option<Range<usize>> {
 /// Returns the end of the longest beginning of `text` that is the end of a secret, in any spelling;
 /// 0 if there is none.
 fn open_ending(matcher: &Matcher, text: &[u8]) -> usize {
+    // Only the beginning is read, with at most `MAX_TORN` bytes for each byte of a needle.
+    let max_len = matcher.longest.saturating_add(1).saturating_mul(MAX_TORN);
+    let text = &text[..text.len().min(max_len)];
+
     // The cut may be inside an escape, of which the last bytes are left.
     let is_of_escape = |byte: &&u8| byte.is_ascii_hexdigit() || b"\\unrtx{}".contains(byte);
     let max_torn_len = text.iter().take(MAX_TORN).take_while(is_of_escape).count();
