@@ -121,7 +121,11 @@ pub(super) fn redact_cut_with(matcher: &Matcher, text: &mut String, cut: Cut) {
 /// Returns the place of a part of a secret at the edge of `text`.
 fn part(matcher: &Matcher, text: &[u8], cut: Cut) -> Option<Range<usize>> {
     let place = match cut {
-        Cut::End => open_beginning(matcher, text, 0, MIN_PART)..text.len(),
+        Cut::End => {
+            // The decoding of bytes that end inside a character has replaced that character.
+            let whole = text.strip_suffix("\u{fffd}".as_bytes()).unwrap_or(text);
+            open_beginning(matcher, whole, 0, MIN_PART)..whole.len()
+        }
         Cut::Start => 0..open_ending(matcher, text),
     };
     (!place.is_empty()).then_some(place)
@@ -451,6 +455,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_cut_inside_a_character_leaves_no_part_of_a_secret() {
+        let matcher = Matcher::new(spelling::all(KEY));
+        let text = format!("a {KEY}");
+        let position = text.find('\u{e4}').unwrap();
+        let mut text = String::from_utf8_lossy(&text.as_bytes()[..=position]).into_owned();
+        redact_cut_with(&matcher, &mut text, Cut::End);
+        assert_eq!(text, "a [redacted]\u{fffd}");
     }
 
     #[test]
