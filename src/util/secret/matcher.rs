@@ -127,8 +127,9 @@ impl Matcher {
         open_start.unwrap_or(text.len())
     }
 
-    /// The length of the beginning of `text` that is the end of a needle, but not all of it.
-    pub(super) fn open_start(&self, text: &[u8]) -> usize {
+    /// Returns the length of the longest beginning of `text` that is the end of a needle, but not
+    /// all of it.
+    pub(super) fn partial_prefix_len(&self, text: &[u8]) -> usize {
         let Some(first) = text.first() else {
             return 0;
         };
@@ -210,6 +211,17 @@ mod tests {
             assert_eq!(
                 matcher.open_end(text.as_bytes()),
                 open_start.unwrap_or(text.len())
+            );
+
+            let partial_len = (1..=text.len()).rev().find(|len| {
+                let start = &text[..*len];
+                needles
+                    .iter()
+                    .any(|needle| needle.len() > start.len() && needle.ends_with(start))
+            });
+            assert_eq!(
+                matcher.partial_prefix_len(text.as_bytes()),
+                partial_len.unwrap_or(0)
             );
         }
     }

@@ -118,7 +118,7 @@ pub(super) fn redact_cut_with(matcher: &Matcher, text: &mut String, cut: Cut) {
     }
 }
 
-/// Returns the place of a part of a secret at the edge of `text`.
+/// Returns the place of the part of a secret at the cut edge of `text`; `None` if there is none.
 fn part(matcher: &Matcher, text: &[u8], cut: Cut) -> Option<Range<usize>> {
     let place = match cut {
         Cut::End => {
@@ -126,14 +126,14 @@ fn part(matcher: &Matcher, text: &[u8], cut: Cut) -> Option<Range<usize>> {
             let whole = text.strip_suffix("\u{fffd}".as_bytes()).unwrap_or(text);
             open_beginning(matcher, whole, 0, MIN_PART)..whole.len()
         }
-        Cut::Start => 0..open_ending(matcher, text),
+        Cut::Start => 0..partial_prefix_end(matcher, text),
     };
     (!place.is_empty()).then_some(place)
 }
 
 /// Returns the end of the longest beginning of `text` that is the end of a secret, in any spelling;
 /// 0 if there is none.
-fn open_ending(matcher: &Matcher, text: &[u8]) -> usize {
+fn partial_prefix_end(matcher: &Matcher, text: &[u8]) -> usize {
     // Only the beginning is read, with at most `MAX_TORN` bytes for each byte of a needle.
     let max_len = matcher.longest.saturating_add(1).saturating_mul(MAX_TORN);
     let text = &text[..text.len().min(max_len)];
@@ -142,17 +142,17 @@ fn open_ending(matcher: &Matcher, text: &[u8]) -> usize {
     let is_of_escape = |byte: &&u8| byte.is_ascii_hexdigit() || b"\\unrtx{}".contains(byte);
     let max_torn_len = text.iter().take(MAX_TORN).take_while(is_of_escape).count();
     let ends = (0..=max_torn_len).filter_map(|torn_len| {
-        let len = ending_len(matcher, &text[torn_len..], 0);
+        let len = partial_prefix_len(matcher, &text[torn_len..], 0);
         (len > 0).then_some(torn_len + len)
     });
     ends.max().unwrap_or(0)
 }
 
-/// Returns the length of the longest beginning of `text`, which has been freed of escapes `depth`
+/// Returns the length of the longest beginning of `text`, whose escapes have been undone `depth`
 /// times, that is the end of a secret.
-fn ending_len(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
+fn partial_prefix_len(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
     let exact_len = |text: &[u8]| {
-        let len = matcher.open_start(text);
+        let len = matcher.partial_prefix_len(text);
         if len < MIN_PART { 0 } else { len }
     };
 
@@ -169,7 +169,7 @@ fn ending_len(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
         let place = if escape == Escape::LineBreak {
             0..exact_len(&unescaped)
         } else {
-            0..ending_len(matcher, &unescaped, depth + 1)
+            0..partial_prefix_len(matcher, &unescaped, depth + 1)
         };
 
         if !place.is_empty() {
@@ -203,7 +203,7 @@ fn open_start_with(matcher: &Matcher, text: &[u8]) -> usize {
     place.map_or(start, |place| place.start)
 }
 
-/// Returns the start of the longest end of `text`, which has been freed of escapes `depth` times,
+/// Returns the start of the longest end of `text`, whose escapes have been undone `depth` times,
 /// that may be the beginning of a secret, of at least `min_len` characters.
 fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize, min_len: usize) -> usize {
     let mut start = matcher.open_end(text);
@@ -231,7 +231,7 @@ fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize, min_len: usize) 
     for escape in [Escape::Percent, Escape::Backslash] {
         let complete = escape.without_torn(text);
         let complete = if may_continue(&text[complete.len()..]) {
-            // It may be the first character of a secret.
+            // The escape may be the first character of a secret.
             if min_len <= 1 {
                 start = start.min(complete.len());
             }
@@ -263,7 +263,7 @@ fn may_continue(torn: &[u8]) -> bool {
     digits.all(|byte| byte.is_ascii_hexdigit() || b"ux{\\".contains(byte))
 }
 
-/// Adds the places of secrets in `text`, which has been freed of escapes `depth` times.
+/// Adds the places of secrets in `text`, whose escapes have been undone `depth` times.
 pub(super) fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<usize>>) {
     matcher.find(text, places);
     let mut search_inside = |escape: Escape, depth| {
