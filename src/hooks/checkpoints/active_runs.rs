@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::iter::successors;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::hook::current_run;
 use crate::message::{Message, Messages, Role};
@@ -36,6 +36,8 @@ struct Scope {
 pub(super) struct ActiveRun {
     pub(super) session: Arc<str>,
     position: Mutex<Position>,
+    /// The number of replacements of the history before the run's first change.
+    replacement_count: OnceLock<usize>,
     cancellation: Cancellation,
 }
 
@@ -92,17 +94,27 @@ impl ActiveRun {
     /// Returns the position of a change that is recorded now.
     ///
     /// A write may still be in progress when its run has ended, and later runs may have recorded
-    /// changes: an earlier position would then count as a replacement of the history.
+    /// changes: an earlier position would then count as a replacement of the history. So would the
+    /// next change of a later run if the history is shorter now.
     fn position_in(&self, index: &SessionIndex) -> Position {
         let position = self.position();
-        match index.last_change() {
-            Some(message) if message > position.message && self.cancellation.is_cancelled() => {
-                Position {
-                    message,
-                    title: None,
-                }
-            }
-            _ => position,
+        let current_count = index.replacement_count();
+        let is_replaced = *self.replacement_count.get_or_init(|| current_count) < current_count;
+        if !self.cancellation.is_cancelled() {
+            return position;
+        }
+
+        let later_message = if is_replaced {
+            index.last_recorded_message()
+        } else {
+            index.last_change().filter(|last| *last > position.message)
+        };
+        match later_message {
+            Some(message) => Position {
+                message,
+                title: None,
+            },
+            None => position,
         }
     }
 
@@ -179,6 +191,7 @@ impl ActiveRuns {
             let run = Arc::new(ActiveRun {
                 session: cx.session_id().clone(),
                 position: Mutex::default(),
+                replacement_count: OnceLock::new(),
                 cancellation: cx.cancellation().clone(),
             });
 

@@ -205,6 +205,11 @@ impl SessionIndex {
         self.entries.last().map(|entry| entry.record.message)
     }
 
+    /// Returns the number of replacements of the history so far.
+    pub(super) fn replacement_count(&self) -> usize {
+        self.unchanged_prefixes.len()
+    }
+
     /// Returns the message of the last record with a change.
     pub(super) fn last_change(&self) -> Option<usize> {
         self.last_change

@@ -161,3 +161,40 @@ async fn change_recorded_after_a_later_message_keeps_the_checkpoints_before_it()
         );
     }
 }
+
+#[tokio::test]
+async fn change_recorded_after_its_message_is_taken_back_keeps_the_checkpoints_before_it() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        place.put(name, "0");
+    }
+
+    let slow = Slow::new(&place);
+    let files = FileCheckpoints::open(slow.clone(), place.folder()).unwrap();
+    for name in ["a", "b"] {
+        place.changes(&files, json!([["write", name, "1"]])).await;
+    }
+
+    let model = ScriptedModel::new().call("begin", json!({})).say("begun");
+    let first = agent(&place, &files, &slow, model);
+    first.session("s").run("Go").await.unwrap();
+    let model = ScriptedModel::new()
+        .call("end", json!({}))
+        .call("change", json!({"ops": [["write", "b", "2"]]}))
+        .say("done");
+    let second = agent(&place, &files, &slow, model);
+    let session = second.session("s").rewind_to(4);
+    session.run("Otherwise").await.unwrap();
+
+    let files = place.files();
+    let listed = files.checkpoints("s").await.unwrap();
+    let counts: Vec<_> = listed
+        .iter()
+        .map(|one| (one.message, one.files.len()))
+        .collect();
+    assert_eq!(counts, [(0, 1), (4, 2)]);
+    assert_eq!(
+        rewind(&files, 0).await,
+        ["change a: done", "change b: done", "change c: done"]
+    );
+}
