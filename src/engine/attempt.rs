@@ -173,7 +173,7 @@ impl AttemptRecord<'_> {
     fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
         self.meter.count(event)?;
         self.share.set(self.meter.memory());
-        if !self.attempt.request.is_visible() {
+        if !self.attempt.request.is_of_conversation() {
             return Ok(());
         }
 
@@ -204,7 +204,7 @@ impl AttemptRecord<'_> {
         self.has_begun = true;
         // The partial response of an earlier attempt is superseded.
         self.attempt.cx.discard_partial();
-        if self.attempt.request.is_visible() {
+        if self.attempt.request.is_of_conversation() {
             record_first_event(self.attempt.cx);
         }
         view.begin();

@@ -195,6 +195,7 @@ async fn restore_history(
     let cut_len = request.options.rewind_to.filter(|_| !input_id.was_sent);
     if let Some(len) = cut_len {
         stored = cut_history(id, stored, len)?;
+        cx.set_history_cut(stored.state.messages.len());
         // The input is added again at its new place.
         if let Some(input_id) = &input_id.id {
             let inputs = &mut stored.state.inputs;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::CatchUnwind;
+use futures::task::AtomicWaker;
 use pin_project_lite::pin_project;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -38,15 +39,57 @@ pub(crate) fn guard<T>(
     guard_wrapping(cx, hook, phase, None, future)
 }
 
-/// Awaits a wrapping phase of `hook`, as [`guard`]. `runs_in_progress` counts its calls of
-/// [`Next::run`](super::Next::run) in progress.
+/// The calls of [`Next::run`](super::Next::run) of a hook that are in progress.
+#[derive(Default)]
+pub(super) struct RunsInProgress {
+    count: AtomicUsize,
+    /// The task of the hook, while it waits: the calls may be in other tasks.
+    waiting_hook: AtomicWaker,
+}
+
+impl RunsInProgress {
+    /// Counts a call as in progress until the result is dropped.
+    pub(super) fn enter(&self) -> RunInProgress<'_> {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        RunInProgress(self)
+    }
+
+    /// Returns `true` if a call is in progress. The hook is then woken when none is any more.
+    fn wait(&self, cx: &mut Context<'_>) -> bool {
+        let has_runs = || self.count.load(Ordering::Relaxed) > 0;
+        if !has_runs() {
+            return false;
+        }
+        self.waiting_hook.register(cx.waker());
+        // The last one may have ended before it could wake the hook.
+        has_runs()
+    }
+
+    /// Ends the wait of the hook: a call that it ends itself must not wake it.
+    fn end_wait(&self) {
+        drop(self.waiting_hook.take());
+    }
+}
+
+/// A call of [`Next::run`](super::Next::run) in progress.
+pub(super) struct RunInProgress<'a>(&'a RunsInProgress);
+
+impl Drop for RunInProgress<'_> {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.waiting_hook.wake();
+        }
+    }
+}
+
+/// Awaits a wrapping phase of `hook`, as [`guard`].
 ///
 /// An error that the hook only passes on from `Next::run` is not attributed to the hook.
 pub(super) async fn guard_wrapping<T>(
     cx: &RunContext,
     hook: &dyn Hook,
     phase: Phases,
-    runs_in_progress: Option<&AtomicUsize>,
+    runs_in_progress: Option<&RunsInProgress>,
     future: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let guarded_future = GuardedHook {
@@ -87,8 +130,8 @@ pin_project! {
         // `None` only during the drop.
         #[pin]
         future: Option<CatchUnwind<AssertUnwindSafe<F>>>,
-        // The number of calls of `Next::run` in progress: their time is not the hook's.
-        runs_in_progress: Option<&'a AtomicUsize>,
+        // The calls of `Next::run` in progress: their time is not the hook's.
+        runs_in_progress: Option<&'a RunsInProgress>,
         timeout: Option<Duration>,
         clock: &'a PollClock,
         // Set only while the hook waits for something other than `Next::run`: a hook that repeats a
@@ -98,7 +141,11 @@ pin_project! {
 
     impl<F> PinnedDrop for GuardedHook<'_, F> {
         fn drop(this: Pin<&mut Self>) {
-            let mut future = this.project().future;
+            let this = this.project();
+            let mut future = this.future;
+            if let Some(runs) = *this.runs_in_progress {
+                runs.end_wait();
+            }
             // A stopped run drops many hooks at once; a second panic would abort the process.
             if let Err(text) = panic::catch(|| future.set(None)) {
                 tracing::warn!("a hook panicked while it was cancelled: {text}");
@@ -121,6 +168,9 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
             return Poll::Pending;
         };
 
+        if let Some(runs) = *this.runs_in_progress {
+            runs.end_wait();
+        }
         match future.poll(cx) {
             Poll::Ready(Ok(output)) => return Poll::Ready(Ok(output)),
             Poll::Ready(Err(payload)) => {
@@ -130,9 +180,7 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
             Poll::Pending => {}
         }
 
-        let is_in_next = this
-            .runs_in_progress
-            .is_some_and(|count| count.load(Ordering::Relaxed) > 0);
+        let is_in_next = this.runs_in_progress.is_some_and(|runs| runs.wait(cx));
         let Some(timeout) = this.timeout.filter(|_| !is_in_next) else {
             *this.timer = None;
             return Poll::Pending;

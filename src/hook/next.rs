@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::BoxFuture;
 
@@ -11,7 +11,7 @@ use crate::message::{Messages, ToolCall, ToolResult, ValidationError};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 
-use super::guard::guard_wrapping;
+use super::guard::{RunsInProgress, guard_wrapping};
 use super::hook::Hook;
 use super::phases::Phases;
 
@@ -122,24 +122,7 @@ pub struct Next<T: Step> {
 struct HookUse {
     /// The number of calls of [`Next::run`] so far.
     runs: AtomicU32,
-    /// The number of runs of the inner hooks in progress.
-    runs_in_progress: AtomicUsize,
-}
-
-/// Counts a call of [`Next::run`] as in progress until it is dropped.
-struct RunInProgress<'a>(&'a AtomicUsize);
-
-impl<'a> RunInProgress<'a> {
-    fn enter(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for RunInProgress<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    runs_in_progress: RunsInProgress,
 }
 
 impl<T: Step> Next<T> {
@@ -163,7 +146,7 @@ impl<T: Step> Next<T> {
         }
         self.check_messages(&step)?;
 
-        let _run = RunInProgress::enter(&self.hook_use.runs_in_progress);
+        let _run = self.hook_use.runs_in_progress.enter();
         let Some(hook) = self.chain.hooks.get(self.depth) else {
             let output = (self.chain.core)(self.chain.context.clone(), step).await;
             return output.map_err(Error::attributed);

@@ -96,8 +96,9 @@ impl Default for ClearToolResults {
     }
 }
 
-/// The results of a run that were cut, whole and short, by the address of the whole one. It is
-/// the same message each turn, so that a provider sends what it has encoded before.
+/// The results that were cut in the last request of a run, whole and short, by the address of the
+/// whole one. The short one is the same message each turn, so that a provider sends what it has
+/// encoded before.
 #[derive(Default)]
 struct ShortVersions(Mutex<HashMap<usize, Versions>>);
 
@@ -132,8 +133,8 @@ impl Hook for ClearToolResults {
         });
 
         let mut versions = lock(&versions.0);
-        // Only what this request has is kept: an earlier hook may make new messages each turn.
-        let mut previous = std::mem::take(&mut *versions);
+        // Only the entries of this request stay: an earlier hook may make new messages each turn.
+        let mut previous_versions = std::mem::take(&mut *versions);
         let mut remaining = cut_count;
         let send = |whole: &Arc<Message>| {
             if remaining == 0 || whole.as_tool_result().is_none() {
@@ -142,9 +143,13 @@ impl Hook for ClearToolResults {
 
             remaining -= 1;
             let address = Arc::as_ptr(whole).addr();
-            if let Some(pair) = previous.remove(&address) {
-                let short_version = pair.1.clone();
-                versions.insert(address, pair);
+            // A request may have the same message twice.
+            let version_pair = previous_versions
+                .remove(&address)
+                .or_else(|| versions.get(&address).cloned());
+            if let Some(version_pair) = version_pair {
+                let short_version = version_pair.1.clone();
+                versions.insert(address, version_pair);
                 return short_version;
             }
 

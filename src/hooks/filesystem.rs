@@ -14,6 +14,7 @@ use crate::session::AgentState;
 use crate::tools::{EditPolicy, preset, wick};
 use crate::util::secret;
 
+use super::checkpoints::unrecorded;
 use super::eviction::Eviction;
 use super::result_mover::ResultMover;
 
@@ -234,7 +235,7 @@ impl FilesystemHook {
     /// If the future is dropped, a part of the results may be removed. A second call removes the
     /// others.
     pub async fn remove_results(&self, session: &str) -> Result<usize> {
-        self.result_mover.remove_results(session).await
+        unrecorded(self.result_mover.remove_results(session)).await
     }
 
     /// Records the file that a call has written in the run's state.
@@ -354,7 +355,9 @@ impl Hook for FilesystemHook {
         }
         let mut result = next.run(call.clone()).await?;
         self.track(cx, &call, &result).await;
-        self.result_mover.evict(cx, &call, &mut result).await?;
+        // A rewind leaves the conversation as it is, which names the files of results, and the
+        // ignore file is for the results of all sessions.
+        unrecorded(self.result_mover.evict(cx, &call, &mut result)).await?;
         Ok(result)
     }
 }

@@ -10,7 +10,9 @@ use crate::error::{Error, Result};
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
-use crate::session::{AgentState, Infos, Inputs, Lease, SessionStore, StoredSession, damage_texts};
+use crate::session::{
+    AgentState, Infos, Inputs, Lease, SessionStore, StoredSession, cut, damage_texts,
+};
 use crate::util::sync::lock;
 
 /// Creates a hook that loads the session from `store` before a run, and saves it with the messages
@@ -31,7 +33,9 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 ///   id, the `thread_id` of [`RunOutput::state`](crate::RunOutput::state).
 /// * A session that the store does not have is new; that is not an error. If the store is in memory
 ///   and has dropped the session, the run emits a warning.
-/// * The messages of this store come before the messages of the agent's own store.
+/// * The messages of this store come before the messages of the agent's own store. Those that
+///   [`Session::rewind_to`](crate::Session::rewind_to) takes back are removed from both.
+/// * The task list and the files are those of the store with the later messages.
 /// * The session is leased during the run: a second run of it fails with
 ///   [`ErrorKind::SessionBusy`](crate::ErrorKind::SessionBusy) inside the hook's error.
 /// * Damaged data in the store causes a warning.
@@ -105,13 +109,25 @@ impl Hook for SessionHooks {
             .await
             .map_err(|error| error.context(format!("cannot load {id:?}")))?;
         let is_new = result.is_none();
-        let session = result.unwrap_or_default();
+        let mut session = result.unwrap_or_default();
+        let mut inputs = inputs_of(&session);
+        let shared_len = shared_len(&state.messages, &session.state.messages);
+        // A history that has nothing in common with the one that was cut stays as it is.
+        let cut_len = cx
+            .history_cut()
+            .filter(|len| *len == 0 || shared_len > 0)
+            .map(|len| len.min(session.state.messages.len()));
+        if let Some(len) = cut_len {
+            session = cut(&id, session, len)?;
+            inputs.reopen_from(session.state.messages.len());
+        }
+
         let messages = merge(&state.messages, &session.state.messages);
         let warning = lease.dropped_warning(None).filter(|_| is_new);
         cx.set_value(LeasedSession {
             lease: Mutex::new(Some(lease)),
             messages: messages.clone(),
-            inputs: inputs_of(&session),
+            inputs,
             infos: session.state.infos.clone(),
         });
 
@@ -128,7 +144,9 @@ impl Hook for SessionHooks {
             ));
         }
 
-        Ok(restored(state, session.state, messages))
+        // Messages that this store does not have are later than its tasks and files.
+        let is_own_newer = cx.history_cut().is_some() || shared_len < state.messages.len();
+        Ok(restored(state, session.state, messages, is_own_newer))
     }
 
     async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
@@ -167,11 +185,20 @@ fn inputs_of(session: &StoredSession) -> Inputs {
 }
 
 /// Returns the state of a run whose session was stored in this state, with the messages of both.
-fn restored(mut state: AgentState, stored: AgentState, messages: Messages) -> AgentState {
-    if state.messages.is_empty() {
-        state.compaction = stored.compaction;
+/// `is_own_newer` is true if the agent's own store has later messages, or had them before they were
+/// taken back.
+fn restored(
+    mut state: AgentState,
+    stored: AgentState,
+    messages: Messages,
+    is_own_newer: bool,
+) -> AgentState {
+    if !is_own_newer {
         state.todos = stored.todos;
         state.files = stored.files;
+        if state.messages.is_empty() {
+            state.compaction = stored.compaction;
+        }
     }
 
     state.messages = messages;
@@ -181,18 +208,57 @@ fn restored(mut state: AgentState, stored: AgentState, messages: Messages) -> Ag
     state
 }
 
-/// Returns the messages of both stores. The messages that both begin with appear once.
+/// Returns the messages of both stores. The messages that both begin with appear once. So do those
+/// that both end with, for one of the stores may have lost a message before them.
 fn merge(own: &Messages, stored: &Messages) -> Messages {
-    let own = own.as_slice();
-    let stored = stored.as_slice();
-    let pairs = own.iter().zip(stored);
-    let shared_len = pairs
-        .take_while(|(own_message, stored_message)| own_message == stored_message)
-        .count();
-    own[..shared_len]
+    let shared_len = shared_len(own, stored);
+    let (shared, own_rest) = own.as_slice().split_at(shared_len);
+    let stored_rest = &stored.as_slice()[shared_len..];
+    if own_rest.ends_with(stored_rest) {
+        return own.clone();
+    }
+
+    let max_overlap = own_rest.len().min(stored_rest.len());
+    let overlap = (0..=max_overlap)
+        .rev()
+        .find(|len| stored_rest.ends_with(&own_rest[..*len]))
+        .unwrap_or(0);
+    shared
         .iter()
-        .chain(&stored[shared_len..])
-        .chain(&own[shared_len..])
+        .chain(stored_rest)
+        .chain(&own_rest[overlap..])
         .cloned()
         .collect()
+}
+
+/// Returns the number of messages that both histories begin with.
+fn shared_len(own: &Messages, stored: &Messages) -> usize {
+    let pairs = own.as_slice().iter().zip(stored.as_slice());
+    pairs
+        .take_while(|(own_message, stored_message)| own_message == stored_message)
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_that_one_store_has_lost_doubles_no_others() {
+        let messages = |names: &str| {
+            let texts = names.chars().map(String::from);
+            texts.fold(Messages::new(), Messages::human)
+        };
+        for (own, stored, expected) in [
+            ("13", "123", "123"),
+            ("123", "13", "123"),
+            ("134", "123", "1234"),
+            ("3", "12", "123"),
+            ("12", "1", "12"),
+            ("", "1", "1"),
+        ] {
+            let merged = merge(&messages(own), &messages(stored));
+            assert_eq!(merged.as_slice(), messages(expected).as_slice());
+        }
+    }
 }

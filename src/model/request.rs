@@ -179,6 +179,9 @@ impl ModelRequest {
 
     /// Emits no events to the reader. The functions given to [`map_events`](Self::map_events) still
     /// run; the text of a partial response does not stay in the history.
+    ///
+    /// The response counts as one of the run. For a question of a hook's own, use
+    /// [`new`](Self::new).
     #[must_use]
     pub fn mute_events(mut self) -> Self {
         self.is_muted = true;
@@ -245,14 +248,14 @@ impl ModelRequest {
     }
 
     /// Returns `true` if the response belongs to the conversation: it is added to a history.
-    pub(crate) fn is_visible(&self) -> bool {
+    pub(crate) fn is_of_conversation(&self) -> bool {
         self.visibility != ResponseVisibility::Hidden
     }
 
     /// Returns `true` if the response is shown while it arrives: the reader may receive its events,
     /// and its text is kept if it is partial.
     pub(crate) fn is_shown(&self) -> bool {
-        self.is_visible() && !self.is_muted
+        self.is_of_conversation() && !self.is_muted
     }
 
     /// Returns `true` if the events of an attempt are emitted only after it has succeeded.

@@ -55,7 +55,7 @@ const V4: [([u8; 4], u32, AddressKind); 19] = [
 ];
 
 /// Networks of IPv6 that are not public; neither is any outside of 2000::/3.
-const V6: [([u16; 8], u32, AddressKind); 22] = [
+const V6: [([u16; 8], u32, AddressKind); 24] = [
     ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0], 32, Special(METADATA)),
     (
         [0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe],
@@ -63,6 +63,16 @@ const V6: [([u16; 8], u32, AddressKind); 22] = [
         Special(METADATA),
     ),
     ([0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42], 128, Special(METADATA)),
+    (
+        [0xfd00, 0x100, 0, 0, 0, 0, 0x100, 0x200],
+        128,
+        Special(METADATA),
+    ),
+    (
+        [0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1],
+        128,
+        Special(METADATA),
+    ),
     ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Special(METADATA)),
     (
         [0, 0, 0, 0, 0, 0, 0, 0],

@@ -61,7 +61,7 @@ pub(crate) enum MemoryVersion {
     Whole(ContentHash),
     /// The start of a file that is too long.
     Start,
-    /// The start of a file that is too long for the result of a call.
+    /// The whole file, of which the result of `read_memory` has only the start.
     Cut,
 }
 
@@ -69,7 +69,8 @@ pub(crate) enum MemoryVersion {
 #[derive(Debug)]
 pub(crate) struct MemoryContext {
     pub(crate) text: String,
-    /// The length of the start of `text` that is long-term memory with its heading, in bytes.
+    /// The number of bytes at the beginning of `text` that are the heading and the text of long-term
+    /// memory.
     pub(crate) long_term_len: usize,
     /// `None` if long-term memory cannot be read.
     pub(crate) version: Option<MemoryVersion>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::time::Instant;
 
@@ -70,6 +70,8 @@ pub(super) struct Inner {
     pub(super) parent: Option<Arc<Parent>>,
     cancellation: Cancellation,
     pub(super) started: Instant,
+    /// The number of messages to which the stored history was cut.
+    history_cut: OnceLock<usize>,
 
     // The progress of the run.
     pub(super) state: StateCell,
@@ -108,6 +110,7 @@ impl RunContext {
             parent,
             cancellation: Cancellation::default(),
             started: Instant::now(),
+            history_cut: OnceLock::new(),
             state: StateCell::new(state),
             turn: AtomicU32::new(0),
             question_count: AtomicU32::new(0),
@@ -339,6 +342,16 @@ impl RunContext {
     /// Returns the backend that stores files and runs commands, if the agent has one.
     pub fn backend(&self) -> Option<&Arc<dyn Backend>> {
         self.0.settings.backend.as_ref()
+    }
+
+    /// Records that the run has cut the stored history to `len` messages.
+    pub(crate) fn set_history_cut(&self, len: usize) {
+        let _ = self.0.history_cut.set(len);
+    }
+
+    /// Returns the number of messages to which the run has cut the stored history, if it has.
+    pub(crate) fn history_cut(&self) -> Option<usize> {
+        self.0.history_cut.get().copied()
     }
 
     /// Returns the call that started this run, if it is a child run.

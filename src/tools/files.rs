@@ -8,9 +8,10 @@ use crate::backend::{Backend, DirEntry, EntryKind};
 use crate::error::BoxError;
 use crate::message::Part;
 use crate::tool::ToolOutput;
+use crate::util::path::{is_odd, push_escape, quote_path};
 
 use super::args::{Args, PATH};
-use super::find::{quote_path, withhold};
+use super::find::withhold;
 
 /// The note in a listing about omitted entries.
 const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
@@ -33,7 +34,7 @@ pub(super) async fn list_json(
             text.push(',');
         }
 
-        text.push_str(&json_of(entry).to_string());
+        push_json(text, &json_of(entry));
     });
 
     text.push(']');
@@ -125,6 +126,18 @@ impl Listing {
             note.push_str(WITHHELD);
         }
         (!note.is_empty()).then_some(note)
+    }
+}
+
+/// Adds JSON on one line, in which the characters that [`quote_path`] escapes are escaped, too. Its
+/// value stays the same: they occur only in strings.
+fn push_json(text: &mut String, json: &Value) {
+    for c in json.to_string().chars() {
+        if is_odd(c) {
+            push_escape(text, c);
+        } else {
+            text.push(c);
+        }
     }
 }
 

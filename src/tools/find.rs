@@ -1,6 +1,5 @@
 //! Searching for files and lines.
 
-use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::mem;
 
@@ -10,7 +9,7 @@ use crate::backend::{Backend, GlobQuery, GrepFile, GrepMatches, GrepMode, GrepQu
 use crate::error::{BoxError, Result};
 use crate::tool::ToolOutput;
 use crate::util::blocking::blocking_until_dropped;
-use crate::util::text::is_hidden;
+use crate::util::path::quote_path;
 
 use super::args::Args;
 
@@ -107,35 +106,6 @@ fn add_grep_notes(text: &mut String, matches: &GrepMatches, is_truncated: bool, 
     if matches.skipped > 0 {
         let _ = write!(text, "\n({} files could not be searched)", matches.skipped);
     }
-}
-
-/// Returns a path for display: unchanged, or as a JSON string in quotes if it has a character that
-/// would break or hide a line. A path that begins with a quote is quoted as well, so that each form
-/// names only one path.
-pub(super) fn quote_path(path: &str) -> Cow<'_, str> {
-    let is_odd = |c: char| c.is_control() || is_hidden(c);
-    if !path.starts_with('"') && !path.contains(is_odd) {
-        return Cow::Borrowed(path);
-    }
-
-    let mut quoted = String::from('"');
-    for c in path.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            c if is_odd(c) => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    let _ = write!(quoted, "\\u{unit:04x}");
-                }
-            }
-            c => quoted.push(c),
-        }
-    }
-
-    quoted.push('"');
-    Cow::Owned(quoted)
 }
 
 /// Cuts the text after a line; returns `true` if it was too long.

@@ -16,8 +16,8 @@ const CUT_NOTE_ROOM: usize = 128;
 /// `write_long_term_memory` and `append_daily_note`.
 ///
 /// `write_long_term_memory` fails if the long-term memory has changed since the run read it, with
-/// `read_memory` or for its system prompt, or if it was too long to be read whole, also because of
-/// the limit of the result of `read_memory`.
+/// `read_memory` or for its system prompt, or if it was too long to be read whole, or if the limit
+/// of results cut it.
 ///
 /// ```
 /// use agentcore::backend::MemoryBackend;
@@ -78,12 +78,13 @@ fn read(store: MemoryStore) -> FuncTool {
         })
 }
 
-/// Returns the version of long-term memory that the run reads with this result, which may be cut.
+/// Returns the version that the run has read with this result, which may be cut to the limit of the
+/// call. A cut because the memory for results is nearly full comes later and is not seen here.
 fn shown_version(cx: &ToolContext, context: &MemoryContext) -> Option<MemoryVersion> {
     let version = context.version?;
     let max_bytes = cx.max_result_bytes();
     let long_term = &context.text[..context.long_term_len];
-    // The start of a result stays.
+    // A cut keeps the start of a result.
     let is_cut = escaped_len(&context.text) > max_bytes
         && escaped_len(long_term).saturating_add(CUT_NOTE_ROOM) > max_bytes;
     let is_known = cx

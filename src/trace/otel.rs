@@ -1,17 +1,24 @@
 //! A recorder that sends spans to OpenTelemetry.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use opentelemetry::trace::{SpanKind, Status, TraceContextExt, Tracer};
+use opentelemetry::trace::{SpanContext, SpanKind, Status, TraceContextExt, Tracer};
 use opentelemetry::{Array, Context, Key, KeyValue, StringValue};
 use serde_json::Value;
 
 use crate::util::sync::lock;
 
 use super::recorder::{SpanHandle, SpanId, TraceRecorder};
+
+/// The maximum number of ended spans that can still get children.
+const MAX_ENDED: usize = 10_000;
+
+/// The operation of the spans that may get children after their end: a call of a tool may start a
+/// run in the background.
+const TOOL_CALL: &str = "execute_tool";
 
 /// A recorder that sends the spans of a [`TracingHook`](crate::hooks::TracingHook) to
 /// OpenTelemetry, named after its semantic conventions for generative AI: `chat MODEL`,
@@ -55,11 +62,35 @@ pub struct OtelRecorder<T> {
     open: Arc<Mutex<OpenSpans>>,
 }
 
-/// The spans in progress.
+/// The spans in progress, and the last calls of tools that have ended.
 #[derive(Default)]
 struct OpenSpans {
     last_id: u64,
     spans: HashMap<SpanId, Context>,
+    ended: HashMap<SpanId, SpanContext>,
+    /// The ids of `ended`, the first that ended first.
+    ended_ids: VecDeque<SpanId>,
+}
+
+impl OpenSpans {
+    /// Returns the context for children of a span.
+    fn parent(&self, id: SpanId) -> Option<Context> {
+        let ended_parent = || {
+            let span_context = self.ended.get(&id)?.clone();
+            Some(Context::current().with_remote_span_context(span_context))
+        };
+        self.spans.get(&id).cloned().or_else(ended_parent)
+    }
+
+    fn keep_ended(&mut self, id: SpanId, span_context: SpanContext) {
+        self.ended.insert(id, span_context);
+        self.ended_ids.push_back(id);
+        if self.ended_ids.len() > MAX_ENDED
+            && let Some(oldest) = self.ended_ids.pop_front()
+        {
+            self.ended.remove(&oldest);
+        }
+    }
 }
 
 impl<T> OtelRecorder<T>
@@ -117,7 +148,7 @@ where
 fn operation(name: &str) -> Option<&'static str> {
     match name {
         "llm.call" => Some("chat"),
-        "tool.call" => Some("execute_tool"),
+        "tool.call" => Some(TOOL_CALL),
         "agent.run" => Some("invoke_agent"),
         _ => None,
     }
@@ -133,7 +164,7 @@ where
     }
 
     fn start_child(&self, name: &str, parent: SpanId) -> Box<dyn SpanHandle> {
-        let parent = lock(&self.open).spans.get(&parent).cloned();
+        let parent = lock(&self.open).parent(parent);
         self.start(name, &parent.unwrap_or_else(Context::current))
     }
 
@@ -233,7 +264,12 @@ impl SpanHandle for OtelSpan {
 
 impl Drop for OtelSpan {
     fn drop(&mut self) {
-        lock(&self.open).spans.remove(&self.id);
+        let mut open_spans = lock(&self.open);
+        open_spans.spans.remove(&self.id);
+        if self.operation == Some(TOOL_CALL) {
+            open_spans.keep_ended(self.id, self.context.span().span_context().clone());
+        }
+        drop(open_spans);
         self.context.span().end();
     }
 }

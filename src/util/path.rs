@@ -1,9 +1,10 @@
 //! Paths as text, without asking any file system.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use super::secret::redacted;
-use super::text::head_tail;
+use super::text::{head_tail, is_hidden};
 
 /// The number of characters that are shown of each end of a long path.
 const END_CHARS: usize = 200;
@@ -23,6 +24,42 @@ pub(crate) fn short_path(path: &str) -> Cow<'_, str> {
         // A text has at most as many characters as bytes.
         path if path.len() <= 2 * END_CHARS => Cow::Borrowed(path),
         path => Cow::Owned(shorten(&redacted(path))),
+    }
+}
+
+/// Returns a path for display: unchanged, or as a JSON string in quotes if it has a character that
+/// would break or hide a line. A path that begins with a quote is quoted as well, so that each form
+/// names only one path.
+pub(crate) fn quote_path(path: &str) -> Cow<'_, str> {
+    if !path.starts_with('"') && !path.contains(is_odd) {
+        return Cow::Borrowed(path);
+    }
+
+    let mut quoted = String::from('"');
+    for c in path.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c if is_odd(c) => push_escape(&mut quoted, c),
+            c => quoted.push(c),
+        }
+    }
+
+    quoted.push('"');
+    Cow::Owned(quoted)
+}
+
+/// Returns `true` for a character that would break or hide a line.
+pub(crate) fn is_odd(c: char) -> bool {
+    c.is_control() || is_hidden(c)
+}
+
+/// Adds a character as escapes of JSON.
+pub(crate) fn push_escape(text: &mut String, c: char) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        let _ = write!(text, "\\u{unit:04x}");
     }
 }
 

@@ -303,6 +303,32 @@ async fn hook_time_starts_over_after_a_call_that_has_waited() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn hook_time_continues_after_a_call_that_ends_in_another_task() {
+    let hook = hook::wrap_model_call("audit", |request, next| async move {
+        let task = tokio::spawn(async move {
+            let response = next.run(request).await;
+            std::future::pending::<()>().await;
+            response
+        });
+        task.await.unwrap()
+    });
+
+    let model = ScriptedModel::new()
+        .say("done")
+        .delayed(Duration::from_secs(100));
+    let agent = agent(model)
+        .hook(hook)
+        .hook_timeout(Duration::from_secs(5))
+        .build()
+        .unwrap();
+    let run = async { agent.run("Go").await };
+    let outcome = tokio::time::timeout(Duration::from_secs(1_000), run).await;
+    let error = outcome.expect("the run ends").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook);
+    assert!(error.text().contains("took longer than 5s"), "{error}");
+}
+
 #[tokio::test]
 async fn hook_may_return_a_result_without_calling_next() {
     let log = Log::default();

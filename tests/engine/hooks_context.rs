@@ -11,7 +11,7 @@ use agentcore::session::{Damage, DamageKind, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     AgentState, Content, Error, ErrorKind, FuncTool, Hook, Messages, Model, ModelRequest, Part,
-    Result, RunContext, SessionStore, ThreadStore, ToolCall, Usage, async_trait, hook,
+    Result, RunContext, SessionStore, ThreadStore, Todo, ToolCall, Usage, async_trait, hook,
 };
 use serde_json::json;
 use tracing::field::{Field, Visit};
@@ -400,6 +400,91 @@ async fn messages_in_both_stores_are_merged_without_duplicates() {
         .await
         .unwrap();
     assert_eq!((&*known.text, known.turns), ("One.", 0));
+}
+
+/// The two stores of a session have the same history, and then one of them another pair of messages
+/// and another task list.
+#[tokio::test]
+async fn task_list_is_that_of_the_store_with_the_later_messages() {
+    for is_own_later in [true, false] {
+        let (own, by_hand) = (ThreadStore::new(), ThreadStore::new());
+        let model = ScriptedModel::new().say("One.").say("Two.");
+        let agent = agent(model)
+            .store(own.clone())
+            .hook(session_hooks(by_hand.clone()))
+            .build()
+            .unwrap();
+        agent.session("s").run("First").await.unwrap();
+
+        let later = if is_own_later { &own } else { &by_hand };
+        let mut state = later.get("s").unwrap();
+        state.messages = state.messages.human("Between").ai("Between.");
+        state.todos = Arc::new(vec![Todo::new("1", "later")]);
+        later.save("s", state);
+        let output = agent.session("s").run("Second").await.unwrap();
+        assert_eq!(output.messages.len(), 6);
+        assert_eq!(output.state.todos.len(), 1, "own later: {is_own_later}");
+        assert_eq!(by_hand.get("s").unwrap().todos.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn messages_that_are_taken_back_are_in_neither_store() {
+    for (kept_messages, expected) in [(2, "user assistant user assistant"), (0, "user assistant")] {
+        let by_hand = ThreadStore::new();
+        let model = ScriptedModel::new().say("One.").say("Two.").say("Other.");
+        let agent = agent(model.clone())
+            .hook(session_hooks(by_hand.clone()))
+            .build()
+            .unwrap();
+        for text in ["First", "Second"] {
+            agent.session("s").run(text).await.unwrap();
+        }
+
+        let session = agent.session("s").rewind_to(kept_messages);
+        session.run("Edited").await.unwrap();
+        let requests = model.requests();
+        assert_eq!(requests[2].messages.len(), kept_messages + 1);
+        for messages in [
+            stored(&agent, "s").await,
+            by_hand.get("s").unwrap().messages,
+        ] {
+            assert_eq!(roles(&messages), expected);
+            assert_eq!(messages.last_content(), "Other.");
+        }
+    }
+}
+
+/// The agent's own store has another history, of which the messages are taken back.
+#[tokio::test]
+async fn history_of_session_hooks_alone_is_not_cut() {
+    let by_hand = ThreadStore::new();
+    let direct = agent(ScriptedModel::new().say("a").say("b"))
+        .store(by_hand.clone())
+        .build()
+        .unwrap();
+    for text in ["A", "B"] {
+        direct.session("s").run(text).await.unwrap();
+    }
+
+    let own = ThreadStore::new();
+    let direct = agent(ScriptedModel::new().say("one").say("two"))
+        .store(own.clone())
+        .build()
+        .unwrap();
+    for text in ["One", "Two"] {
+        direct.session("s").run(text).await.unwrap();
+    }
+
+    let both = agent(ScriptedModel::new().say("other"))
+        .store(own)
+        .hook(session_hooks(by_hand.clone()))
+        .build()
+        .unwrap();
+    both.session("s").rewind_to(2).run("Other").await.unwrap();
+    let messages = by_hand.get("s").unwrap().messages;
+    let texts: Vec<_> = messages.iter().map(|message| message.text()).collect();
+    assert_eq!(texts, ["A", "a", "B", "b", "One", "one", "Other", "other"]);
 }
 
 #[tokio::test]

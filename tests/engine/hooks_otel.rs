@@ -7,7 +7,28 @@ use agentcore::trace::{OtelRecorder, TraceRecorder};
 use opentelemetry::trace::{SpanKind, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 
-use crate::hooks_tracing::family;
+use crate::hooks_tracing::{background_family, family};
+
+/// Each span as the names from the outermost to it, sorted.
+fn paths(spans: &[SpanData]) -> Vec<String> {
+    let path = |span: &SpanData| {
+        let mut path = span.name.to_string();
+        let mut span = span;
+        while let Some(parent) = spans
+            .iter()
+            .find(|other| other.span_context.span_id() == span.parent_span_id)
+        {
+            path = format!("{} > {path}", parent.name);
+            span = parent;
+        }
+
+        path
+    };
+
+    let mut paths: Vec<_> = spans.iter().map(path).collect();
+    paths.sort();
+    paths
+}
 
 #[tokio::test(start_paused = true)]
 async fn otel_spans_form_the_run_tree_with_semantic_attributes() {
@@ -25,22 +46,7 @@ async fn otel_spans_form_the_run_tree_with_semantic_attributes() {
 
         agent.session("s").run("Rest!").await.unwrap();
         let spans = exporter.get_finished_spans().unwrap();
-        let path = |span: &SpanData| {
-            let mut path = span.name.to_string();
-            let mut span = span;
-            while let Some(parent) = spans
-                .iter()
-                .find(|other| other.span_context.span_id() == span.parent_span_id)
-            {
-                path = format!("{} > {path}", parent.name);
-                span = parent;
-            }
-
-            path
-        };
-
-        let mut paths: Vec<_> = spans.iter().map(path).collect();
-        paths.sort();
+        let paths = paths(&spans);
         let below = "invoke_agent parent > execute_tool delegate > invoke_agent child";
         assert_eq!(
             paths,
@@ -77,4 +83,30 @@ async fn otel_spans_form_the_run_tree_with_semantic_attributes() {
         assert_eq!(all.contains("Let us see"), content);
         assert_eq!(all.contains("slept"), content);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn otel_spans_of_a_child_in_the_background_are_below_its_call() {
+    let exporter = InMemorySpanExporter::default();
+    let provider = SdkTracerProvider::builder()
+        .with_simple_exporter(exporter.clone())
+        .build();
+    let recorder: Arc<dyn TraceRecorder> = Arc::new(OtelRecorder::new(provider.tracer("test")));
+    let agent = background_family(TracingHook::new(), |builder| {
+        builder.trace_recorder(recorder.clone())
+    });
+    agent.run("Rest!").await.unwrap();
+    assert_eq!(
+        paths(&exporter.get_finished_spans().unwrap()),
+        [
+            "chat parent",
+            "chat parent",
+            "chat parent",
+            "execute_tool nap",
+            "execute_tool start",
+            "execute_tool start > chat child",
+            "execute_tool start > chat child",
+            "execute_tool start > execute_tool nap",
+        ]
+    );
 }

@@ -87,6 +87,40 @@ pub fn family(
     .unwrap()
 }
 
+/// An agent whose child goes on after the call that starts it.
+pub fn background_family(hook: TracingHook, set: impl Fn(AgentBuilder) -> AgentBuilder) -> Agent {
+    let model = ScriptedModel::new()
+        .with_id("scripted:child")
+        .call("nap", json!({"seconds": 1}))
+        .say("rested");
+    let child = set(agent(model).name("child").tool(nap()).hook(hook));
+    let child = child.build().unwrap();
+    let start = FuncTool::new(
+        "start",
+        "Starts",
+        any_object(),
+        move |cx: ToolContext, _args| {
+            let run = child.session("child").child_of(&cx).run("Nap.");
+            async move {
+                tokio::spawn(async move { run.await });
+                "started"
+            }
+        },
+    );
+    let model = ScriptedModel::new()
+        .with_id("scripted:parent")
+        .call("start", json!({}))
+        .call("nap", json!({"seconds": 10}))
+        .say("done");
+    set(agent(model)
+        .name("parent")
+        .tool(nap())
+        .tool(start)
+        .hook(hook))
+    .build()
+    .unwrap()
+}
+
 /// Each span as the names from the outermost to it.
 fn paths(spans: &[SpanRecord]) -> Vec<String> {
     let label = |span: &SpanRecord| {
@@ -154,6 +188,51 @@ async fn span_parents_are_correct_without_a_run_span_and_across_tasks() {
             "spawned: {spawned}"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_of_a_child_in_the_background_are_below_its_call() {
+    let recorder = MemoryRecorder::new();
+    let agent = background_family(TracingHook::new(), |builder| {
+        builder.trace_recorder(recorder.clone())
+    });
+    agent.run("Rest!").await.unwrap();
+    let mut paths = paths(&recorder.spans());
+    paths.sort();
+    assert_eq!(
+        paths,
+        [
+            "llm.call scripted:parent",
+            "llm.call scripted:parent",
+            "llm.call scripted:parent",
+            "tool.call nap",
+            "tool.call start",
+            "tool.call start > llm.call scripted:child",
+            "tool.call start > llm.call scripted:child",
+            "tool.call start > tool.call nap",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn tracing_spans_of_a_child_in_the_background_are_below_the_run() {
+    let spans = Spans::default();
+    let subscriber = tracing_subscriber::registry().with(spans.clone());
+    let _guard = listen(subscriber);
+    let hook = TracingHook::new().with_run_span(true);
+    let agent = background_family(hook, |builder| builder);
+    agent.run("Rest!").await.unwrap();
+    let paths = spans.paths();
+    let below = "invoke_agent parent > invoke_agent child > ";
+    let child_paths: Vec<_> = paths
+        .iter()
+        .filter_map(|path| path.strip_prefix(below))
+        .collect();
+    assert_eq!(
+        child_paths,
+        ["chat child", "execute_tool nap", "chat child"],
+        "{paths:?}"
+    );
 }
 
 #[tokio::test]

@@ -53,6 +53,7 @@ async fn framings_and_splits_do_not_change_the_body() {
     server.reply(body.clone().split_at([0, 1, 3, 999]));
     server.reply(body.clone().framing(Framing::ContentLength).every(4));
     server.reply(body.clone().framing(Framing::UntilClose));
+    server.reply(Reply::sse(["data: one\n\n", "", "data: two\n\n"]));
     server.reply(body.truncate(12).close());
     let chunked = exchange(&server).await;
     assert!(
@@ -69,6 +70,11 @@ async fn framings_and_splits_do_not_change_the_body() {
     assert!(
         closed.ends_with("\r\n\r\ndata: one\n\ndata: two\n\n"),
         "{closed:?}"
+    );
+    let with_empty_event = exchange(&server).await;
+    assert!(
+        with_empty_event.contains("data: one\n\n\r\nb\r\ndata: two\n\n\r\n0\r\n\r\n"),
+        "{with_empty_event:?}"
     );
     let torn = exchange(&server).await;
     assert!(torn.ends_with("c\r\ndata: one\n\nd\r\n"), "{torn:?}");

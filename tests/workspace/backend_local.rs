@@ -1,7 +1,8 @@
 //! Files of a local workspace.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use agentcore::backend::{Backend, ContentHash, EntryKind, LocalBackend, MemoryBackend};
 use agentcore::testing::conformance;
@@ -75,6 +76,57 @@ async fn suite_reports_a_backend_that_ignores_conflicts() {
     assert!(text.contains("concurrent changes"), "{text}");
     assert!(text.contains("concurrent writers"), "{text}");
     assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+#[tokio::test]
+async fn backend_that_writes_outside_of_its_root_is_found_before_a_removal() {
+    /// Does not refuse changes outside of the root.
+    #[derive(Clone, Debug, Default)]
+    struct Unconfined {
+        inner: MemoryBackend,
+        has_removed: Arc<AtomicBool>,
+    }
+
+    #[agentcore::async_trait]
+    impl Backend for Unconfined {
+        fn root(&self) -> &str {
+            self.inner.root()
+        }
+        async fn read(&self, path: &str) -> agentcore::Result<bytes::Bytes> {
+            self.inner.read(path).await
+        }
+        async fn stat(&self, path: &str) -> agentcore::Result<agentcore::backend::Metadata> {
+            self.inner.stat(path).await
+        }
+        async fn write(&self, path: &str, content: &[u8]) -> agentcore::Result<()> {
+            match self.inner.write(path, content).await {
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+                outcome => outcome,
+            }
+        }
+        async fn list(&self, path: &str) -> agentcore::Result<Vec<agentcore::backend::DirEntry>> {
+            self.inner.list(path).await
+        }
+        async fn remove(&self, path: &str) -> agentcore::Result<()> {
+            let outcome = self.inner.remove(path).await;
+            if let Err(error) = &outcome
+                && error.kind() == ErrorKind::PermissionDenied
+            {
+                self.has_removed.store(true, Ordering::Relaxed);
+            }
+            outcome
+        }
+    }
+
+    let has_removed = Arc::<AtomicBool>::default();
+    let make = || Unconfined {
+        inner: MemoryBackend::new(),
+        has_removed: has_removed.clone(),
+    };
+    let text = conformance::backend(make).await.unwrap_err().to_string();
+    assert!(text.contains("paths that leave the root: "), "{text}");
+    assert!(text.contains(".., write: None"), "{text}");
+    assert!(!has_removed.load(Ordering::Relaxed));
 }
 
 #[test]

@@ -44,6 +44,14 @@ async fn special_names_are_quoted_in_search_results() {
         assert_eq!(lines, format!("{shown}:1:one"));
         let listed = text(picoclaw::list_dir(backend.clone()), json!({"path": "."})).await;
         assert_eq!(listed, format!("FILE: {shown}"));
+        let entries = text(wick::ls(backend.clone()), json!({})).await;
+        let json_name = if shown.starts_with('"') {
+            shown.to_owned()
+        } else {
+            json!(name).to_string()
+        };
+        let entry = format!(r#""name":{json_name}"#);
+        assert!(entries.contains(&entry), "{entries}");
 
         // The quoted form is a string of JSON, so what it stands for is not in doubt.
         let read_back = if shown.starts_with('"') {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::iter::successors;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::hook::current_run;
 use crate::message::{Message, Messages, Role};
@@ -11,9 +11,20 @@ use crate::session::title_of;
 use crate::util::Cancellation;
 use crate::util::sync::lock;
 
+use super::index::SessionIndex;
+use super::record::Origin;
+
 tokio::task_local! {
     /// The runs whose calls this task is in, the innermost first.
     static SCOPE: Arc<Scope>;
+    /// Set while this task changes files that are not recorded.
+    static UNRECORDED: ();
+}
+
+/// Runs `work`, whose changes of files belong to no run: a rewind leaves them.
+#[cfg(feature = "tools")]
+pub(in crate::hooks) async fn unrecorded<T>(work: impl Future<Output = T>) -> T {
+    UNRECORDED.scope((), work).await
 }
 
 struct Scope {
@@ -25,6 +36,8 @@ struct Scope {
 pub(super) struct ActiveRun {
     pub(super) session: Arc<str>,
     position: Mutex<Position>,
+    /// The number of replacements of the history before the run's first change.
+    replacement_count: OnceLock<usize>,
     cancellation: Cancellation,
 }
 
@@ -74,14 +87,68 @@ fn leading_results(messages: &[Arc<Message>]) -> usize {
 }
 
 impl ActiveRun {
-    pub(super) fn position(&self) -> Position {
+    fn position(&self) -> Position {
         lock(&self.position).clone()
     }
 
+    /// Returns the position of a change that is recorded now.
+    ///
+    /// A write may still be in progress when its run has ended, and later runs may have recorded
+    /// changes: an earlier position would then count as a replacement of the history. So would the
+    /// next change of a later run if the history is shorter now.
+    fn position_in(&self, index: &SessionIndex) -> Position {
+        let position = self.position();
+        let current_count = index.replacement_count();
+        let is_replaced = *self.replacement_count.get_or_init(|| current_count) < current_count;
+        if !self.cancellation.is_cancelled() {
+            return position;
+        }
+
+        let later_message = if is_replaced {
+            index.last_recorded_message()
+        } else {
+            index.last_change().filter(|last| *last > position.message)
+        };
+        match later_message {
+            Some(message) => Position {
+                message,
+                title: None,
+            },
+            None => position,
+        }
+    }
+
     fn update_position(&self, cx: &RunContext) {
-        let previous = self.position();
-        let current = cx.with_state(|view| Position::of(view.messages, &previous));
-        *lock(&self.position) = current;
+        // Locked before the history is read, so that no earlier position replaces a later one.
+        let mut position = lock(&self.position);
+        let current = cx.with_state(|view| Position::of(view.messages, &position));
+        *position = current;
+    }
+}
+
+/// The maker of a change.
+#[derive(Clone)]
+pub(super) enum Maker {
+    /// A run, which may continue with another message until the change is recorded.
+    Run(Arc<ActiveRun>),
+    /// A rewind, after this message.
+    Rewind(Position),
+}
+
+impl Maker {
+    pub(super) fn origin(&self) -> Origin {
+        match self {
+            Self::Run(_) => Origin::Run,
+            Self::Rewind(_) => Origin::Rewind,
+        }
+    }
+
+    /// Returns the message after which a change that is recorded now in `index` is made.
+    pub(super) fn position(&self, index: &SessionIndex) -> Position {
+        match self {
+            Self::Run(run) => run.position_in(index),
+            Self::Rewind(position) => position.clone(),
+        }
     }
 }
 
@@ -124,6 +191,7 @@ impl ActiveRuns {
             let run = Arc::new(ActiveRun {
                 session: cx.session_id().clone(),
                 position: Mutex::default(),
+                replacement_count: OnceLock::new(),
                 cancellation: cx.cancellation().clone(),
             });
 
@@ -139,6 +207,10 @@ impl ActiveRuns {
     /// Returns the runs that a change by the current task belongs to: the run of its call, or of
     /// the hook that it is in; in a separate task, all active runs.
     pub(super) fn current(&self) -> Vec<Arc<ActiveRun>> {
+        if UNRECORDED.try_with(|()| ()).is_ok() {
+            return Vec::new();
+        }
+
         let mut runs = lock(&self.0);
         runs.retain(|_, run| !run.cancellation.is_cancelled());
         let is_active = |run: &Arc<ActiveRun>| runs.values().any(|active| Arc::ptr_eq(active, run));

@@ -14,7 +14,7 @@ use crate::message::Messages;
 use crate::util::blocking::{blocking, blocking_if_large};
 use crate::util::hash::fnv1a;
 
-use super::active_runs::{ActiveRun, Position};
+use super::active_runs::{ActiveRun, Maker};
 use super::file_checkpoints::{FileCheckpoints, Inner};
 use super::index::SessionIndex;
 use super::record::{ChangeRecord, FileContent, Fingerprint, Fingerprinter, Origin, PriorState};
@@ -41,9 +41,7 @@ pub(super) struct ResolvedPath {
 /// A change of a file that is about to be made.
 pub(super) struct PendingChange<'a> {
     pub(super) session: &'a Arc<str>,
-    /// The message of the user after which the change is made.
-    pub(super) position: Position,
-    pub(super) origin: Origin,
+    pub(super) maker: Maker,
     pub(super) file: &'a ResolvedPath,
     /// The content that the file is about to get.
     pub(super) after: FileContent,
@@ -103,8 +101,7 @@ impl FileCheckpoints {
         for run in runs {
             self.capture(PendingChange {
                 session: &run.session,
-                position: run.position(),
-                origin: Origin::Run,
+                maker: Maker::Run(run.clone()),
                 file,
                 after,
             })
@@ -116,14 +113,21 @@ impl FileCheckpoints {
     /// Stores the current state of a file, unless the index has it, and the content that it is
     /// about to get.
     pub(super) async fn capture(&self, change: PendingChange<'_>) -> Result<()> {
-        let indexed = self.indexed_file(&change).await?;
+        while !self.try_capture(&change).await? {}
+        Ok(())
+    }
+
+    /// Does the same as [`capture`](Self::capture). Returns `false` if the run has continued with
+    /// another message meanwhile, since which the state of the file is not stored.
+    async fn try_capture(&self, change: &PendingChange<'_>) -> Result<bool> {
+        let indexed = self.indexed_file(change).await?;
 
         // Content that something else has written since then is stored as well, separate from the
         // session's own.
         let is_captured =
             indexed.is_captured && self.is_own_content(change.session, change.file).await?;
         if is_captured && indexed.has_write {
-            return Ok(());
+            return Ok(true);
         }
 
         // Held until the content is stored.
@@ -140,26 +144,29 @@ impl FileCheckpoints {
         self.store_change(change, prior_state, content).await
     }
 
-    /// Stores the record of a change. It has no `prior_state` if the index has that already.
+    /// Stores the record of a change. It has no `prior_state` if the index has that already;
+    /// returns `false`, and stores nothing, if the index no longer has it.
     async fn store_change(
         &self,
-        change: PendingChange<'_>,
+        change: &PendingChange<'_>,
         prior_state: Option<PriorState>,
         content: Bytes,
-    ) -> Result<()> {
-        let PendingChange {
-            session,
-            position,
-            origin,
-            file,
-            after,
-        } = change;
+    ) -> Result<bool> {
         let inner = self.inner.clone();
-        let id = session.clone();
-        let path = file.relative.clone();
+        let id = change.session.clone();
+        let path = change.file.relative.clone();
+        let (maker, after) = (change.maker.clone(), change.after);
         let limits = self.limits;
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
+                // Determined while the index is locked: other changes may have been recorded, and
+                // a record for an earlier message than theirs would replace the history.
+                let position = maker.position(index);
+                let origin = maker.origin();
+                if prior_state.is_none() && !index.is_captured(position.message, origin, &path) {
+                    return Ok(false);
+                }
+
                 let is_first = index.last_message() != Some(position.message);
                 let record = ChangeRecord {
                     message: position.message,
@@ -183,7 +190,8 @@ impl FileCheckpoints {
                     is_durable,
                     limits: &limits,
                 };
-                inner.storage.write(index, write)
+                inner.storage.write(index, write)?;
+                Ok(true)
             })
         })
         .await
@@ -194,18 +202,20 @@ impl FileCheckpoints {
         let inner = self.inner.clone();
         let id = change.session.clone();
         let relative = change.file.relative.clone();
-        let message = change.position.message;
-        let (origin, after) = (change.origin, change.after);
+        let (maker, after) = (change.maker.clone(), change.after);
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| match inner.storage.update(&id, index) {
                 // The next record moves the damaged file away and must not depend on it.
                 Err(error) if error.kind() == ErrorKind::Corrupt => Ok(IndexedFile::default()),
                 Err(error) => Err(error),
-                Ok(()) => Ok(IndexedFile {
-                    is_captured: index.is_captured(message, origin, &relative),
-                    has_write: index.has_write(&relative, after),
-                    session_bytes: index.end,
-                }),
+                Ok(()) => {
+                    let message = maker.position(index).message;
+                    Ok(IndexedFile {
+                        is_captured: index.is_captured(message, maker.origin(), &relative),
+                        has_write: index.has_write(&relative, after),
+                        session_bytes: index.end,
+                    })
+                }
             })
         })
         .await

@@ -115,6 +115,7 @@ const MAX_CAPTURES: usize = 2;
 /// * The owner, group, times and extended attributes of a file, and its mode if the backend reports
 ///   none ([`Metadata::mode`](crate::backend::Metadata::mode)): the file is then restored with the
 ///   mode of new files.
+/// * The files that `FilesystemHook` moves long results into: the conversation still names them.
 /// * Changes outside runs, such as changes by the program itself. A write from a task that a tool
 ///   or a hook spawned, or from a hook before this one has seen its run, counts for every run that
 ///   is in progress in this workspace.

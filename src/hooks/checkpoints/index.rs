@@ -173,6 +173,9 @@ impl SessionIndex {
         let is_earlier = self.last_change.is_some_and(|last| record.message < last);
         if !record.path.is_empty() {
             self.last_change = Some(record.message);
+        } else if let (Some(last), Some(count)) = (self.last_change, record.unchanged_messages) {
+            // The changes after the other messages count for the last of these.
+            self.last_change = Some(last.min(count.saturating_sub(1)));
         }
         let unchanged_count = record.unchanged_messages.or(is_earlier.then_some(0));
         self.unchanged_prefixes.extend(unchanged_count);
@@ -200,6 +203,16 @@ impl SessionIndex {
     /// Returns the message of the last record, which may be a record without a change.
     pub(super) fn last_recorded_message(&self) -> Option<usize> {
         self.entries.last().map(|entry| entry.record.message)
+    }
+
+    /// Returns the number of replacements of the history so far.
+    pub(super) fn replacement_count(&self) -> usize {
+        self.unchanged_prefixes.len()
+    }
+
+    /// Returns the message of the last record with a change.
+    pub(super) fn last_change(&self) -> Option<usize> {
+        self.last_change
     }
 
     /// Returns the index of the last message of the current history with a change by the session

@@ -26,5 +26,7 @@ mod report;
 mod rewind;
 mod storage;
 
+#[cfg(feature = "tools")]
+pub(super) use active_runs::unrecorded;
 pub use file_checkpoints::FileCheckpoints;
 pub use report::{Checkpoint, FileAction, FileChange, Rewind, RewindMode, RewindOutcome};

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::util::path::quote_path;
+
 /// A message after which files were changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -131,7 +133,7 @@ impl fmt::Display for Rewind {
 
 impl fmt::Display for FileChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.action.as_str(), self.path)?;
+        write!(f, "{} {}", self.action.as_str(), quote_path(&self.path))?;
         if self.outcome == RewindOutcome::Elsewhere {
             return f.write_str(": not of this workspace");
         }

@@ -9,11 +9,11 @@ use crate::backend::{Backend, ContentHash, EntryKind, Metadata, is_not_found};
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::blocking::{blocking, blocking_if_large};
 
-use super::active_runs::Position;
+use super::active_runs::{Maker, Position};
 use super::capture::{PendingChange, ResolvedPath, join_root};
 use super::file_checkpoints::FileCheckpoints;
 use super::index::RewindTarget;
-use super::record::{FileContent, Fingerprint, Origin, PriorState};
+use super::record::{FileContent, Fingerprint, PriorState};
 use super::report::{FileAction, FileChange, Rewind, RewindMode, RewindOutcome};
 
 /// The mode bits of a file that all users may read.
@@ -184,8 +184,7 @@ impl FileCheckpoints {
         for after in contents_to_write.into_iter().flatten() {
             self.capture(PendingChange {
                 session,
-                position: position.clone(),
-                origin: Origin::Rewind,
+                maker: Maker::Rewind(position.clone()),
                 file: &file,
                 after,
             })

@@ -51,10 +51,11 @@ const MARGIN: usize = 4 * 1024;
 /// only with [`with_content`](Self::with_content). Export the recorder's spans or the `tracing`
 /// spans, not both.
 ///
-/// The spans of a child run are inside the span of the tool call that runs the child. Without a
-/// recorder and without a subscriber, the hook does nothing. Add it first: as the outermost hook,
-/// it records responses and results with the changes of all other hooks, but requests and arguments
-/// as they are before the hooks inside wrap the call.
+/// The spans of a child run are inside the span of the tool call that runs the child. If that call
+/// has ended before the child, the `tracing` spans of the child are inside the span of the parent
+/// run, if it has one. Without a recorder and without a subscriber, the hook does nothing. Add it
+/// first: as the outermost hook, it records responses and results with the changes of all other
+/// hooks, but requests and arguments as they are before the hooks inside wrap the call.
 ///
 /// ```
 /// use agentcore::hooks::TracingHook;

@@ -14,10 +14,12 @@ use super::span::{ParentSpan, SpanPair};
 pub(super) struct SpanTable {
     /// The span of the run itself, where there is one.
     run: Mutex<Option<SpanPair>>,
+    /// The spans of the calls of tools. An entry stays when its call ends, without the `tracing`
+    /// span: the call may have started a child run in the background.
     calls: Mutex<HashMap<Arc<str>, ParentSpan>>,
 }
 
-/// Keeps a call's entry while the call is in progress.
+/// Keeps the `tracing` span in a call's entry while the call is in progress.
 pub(super) struct SpanGuard {
     open: Arc<SpanTable>,
     call: Arc<str>,
@@ -25,7 +27,11 @@ pub(super) struct SpanGuard {
 
 impl Drop for SpanGuard {
     fn drop(&mut self) {
-        lock(&self.open.calls).remove(&self.call);
+        let span = lock(&self.open.calls)
+            .get_mut(&self.call)
+            .and_then(|parent| parent.span.take());
+        // Without the lock: a subscriber may act on the end of a span.
+        drop(span);
     }
 }
 
@@ -60,14 +66,21 @@ impl SpanTable {
     }
 }
 
-/// Returns the parent of the spans of a child run: the span of the call that started the run. The
+/// Returns the parent of the spans of a child run: the span of the call that started the run. If
+/// the call has ended, its `tracing` span is replaced by the parent of the spans of its run. The
 /// default for other runs.
 pub(super) fn parent_of_run(cx: &RunContext) -> ParentSpan {
     let call_span = || {
-        let parent_spans = cx.parent_run()?.value::<SpanTable>()?;
-        lock(&parent_spans.calls)
+        let parent_run = cx.parent_run()?;
+        let parent_spans = parent_run.value::<SpanTable>()?;
+        let mut call_span = lock(&parent_spans.calls)
             .get(&cx.parent()?.tool_use_id)
-            .cloned()
+            .cloned()?;
+        if call_span.span.is_none() {
+            let run_span = parent_spans.parent(parent_run);
+            (call_span.span, call_span.is_run_span) = (run_span.span, run_span.is_run_span);
+        }
+        Some(call_span)
     };
     call_span().unwrap_or_default()
 }

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{check_kind, check_session_file, file_error};
 use crate::util::folder::{make_folder, sync_folder};
+use crate::util::regular_file::open_regular;
 
 use super::failure::database_error;
 use super::schema;
@@ -82,12 +83,9 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
     // One process at a time: the draft has a fixed name, so that a crash leaves at most one.
     let lock_path = locks.join("create");
     check_session_file(&lock_path)?;
-    let creation_lock = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(lock_path);
-    let _creation_lock = creation_lock
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    let _creation_lock = open_regular(&options, &lock_path)
         .and_then(|file| file.lock().map(|()| file))
         .map_err(failed_to("lock"))?;
     if exists(path)? {
@@ -165,7 +163,15 @@ pub(super) fn check_identity(path: &Path) -> Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // Again, just before the file is opened: opening a pipe would wait for its other end.
+    check_kind(path)?;
+    // Not read: a file such as `/proc/kmsg` calls itself regular and empty, and a read of it waits.
+    let is_empty = fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
     let marks = || {
+        if is_empty {
+            return Ok((0, 0));
+        }
+
         let connection = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?;
 
         // Allows a file that is incomplete or being written: only its first bytes are read.

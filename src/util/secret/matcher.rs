@@ -31,7 +31,8 @@ pub(super) struct Matcher {
     needles: Vec<Needle>,
     /// The length of the shortest needle, and of the window that is moved over the text.
     window: usize,
-    longest: usize,
+    /// The length of the longest needle.
+    pub(super) longest: usize,
     /// The distance the window may move when it ends with a block of this hash.
     shifts: Box<[u8]>,
     /// The needles whose window ends with a block of this hash, in the order of the hashes.
@@ -126,8 +127,9 @@ impl Matcher {
         start.unwrap_or(text.len())
     }
 
-    /// The length of the beginning of `text` that is the end of a needle, but not all of it.
-    pub(super) fn open_start(&self, text: &[u8]) -> usize {
+    /// Returns the length of the longest beginning of `text` that is the end of a needle, but not
+    /// all of it.
+    pub(super) fn partial_prefix_len(&self, text: &[u8]) -> usize {
         let Some(first) = text.first() else {
             return 0;
         };
@@ -209,6 +211,17 @@ mod tests {
             assert_eq!(
                 matcher.partial_suffix_start(text.as_bytes()),
                 start.unwrap_or(text.len())
+            );
+
+            let partial_len = (1..=text.len()).rev().find(|len| {
+                let start = &text[..*len];
+                needles
+                    .iter()
+                    .any(|needle| needle.len() > start.len() && needle.ends_with(start))
+            });
+            assert_eq!(
+                matcher.partial_prefix_len(text.as_bytes()),
+                partial_len.unwrap_or(0)
             );
         }
     }

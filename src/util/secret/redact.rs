@@ -17,9 +17,9 @@ const MAX_DEPTH: usize = 2;
 /// characters are too few to be of use, and ordinary words begin with them.
 const MIN_PART: usize = 4;
 
-/// The maximum number of digits that are left of an escape that a cut has torn, as of `%252F` or
-/// `\u002F`.
-const MAX_TORN_DIGITS: usize = 4;
+/// The maximum number of bytes that are left of an escape that a cut has torn, as of `%252F` or
+/// `\ud83d\ude00`.
+const MAX_TORN: usize = 12;
 
 /// Returns `text` without the secrets of this process, in any spelling.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
@@ -118,38 +118,41 @@ pub(super) fn redact_cut_with(matcher: &Matcher, text: &mut String, cut: Cut) {
     }
 }
 
-/// Returns the place of a part of a secret at the edge of `text`.
+/// Returns the place of the part of a secret at the cut edge of `text`; `None` if there is none.
 fn part(matcher: &Matcher, text: &[u8], cut: Cut) -> Option<Range<usize>> {
     let place = match cut {
-        Cut::End => open_beginning(matcher, text, 0, MIN_PART)..text.len(),
-        Cut::Start => 0..open_ending(matcher, text),
+        Cut::End => {
+            // The decoding of bytes that end inside a character has replaced that character.
+            let whole = text.strip_suffix("\u{fffd}".as_bytes()).unwrap_or(text);
+            open_beginning(matcher, whole, 0, MIN_PART)..whole.len()
+        }
+        Cut::Start => 0..partial_prefix_end(matcher, text),
     };
     (!place.is_empty()).then_some(place)
 }
 
 /// Returns the end of the longest beginning of `text` that is the end of a secret, in any spelling;
 /// 0 if there is none.
-fn open_ending(matcher: &Matcher, text: &[u8]) -> usize {
-    // The cut may be inside an escape, of which the last digits are left.
-    let digits = text.strip_prefix(b"u").unwrap_or(text);
-    let digit_count = digits
-        .iter()
-        .take(MAX_TORN_DIGITS)
-        .take_while(|byte| byte.is_ascii_hexdigit())
-        .count();
-    let max_torn = text.len() - digits.len() + digit_count;
-    let ends = (0..=max_torn).filter_map(|torn| {
-        let len = ending_len(matcher, &text[torn..], 0);
-        (len > 0).then_some(torn + len)
+fn partial_prefix_end(matcher: &Matcher, text: &[u8]) -> usize {
+    // Only the beginning is read, with at most `MAX_TORN` bytes for each byte of a needle.
+    let max_len = matcher.longest.saturating_add(1).saturating_mul(MAX_TORN);
+    let text = &text[..text.len().min(max_len)];
+
+    // The cut may be inside an escape, of which the last bytes are left.
+    let is_of_escape = |byte: &&u8| byte.is_ascii_hexdigit() || b"\\unrtx{}".contains(byte);
+    let max_torn_len = text.iter().take(MAX_TORN).take_while(is_of_escape).count();
+    let ends = (0..=max_torn_len).filter_map(|torn_len| {
+        let len = partial_prefix_len(matcher, &text[torn_len..], 0);
+        (len > 0).then_some(torn_len + len)
     });
     ends.max().unwrap_or(0)
 }
 
-/// Returns the length of the longest beginning of `text`, which has been freed of escapes `depth`
+/// Returns the length of the longest beginning of `text`, whose escapes have been undone `depth`
 /// times, that is the end of a secret.
-fn ending_len(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
+fn partial_prefix_len(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
     let exact_len = |text: &[u8]| {
-        let len = matcher.open_start(text);
+        let len = matcher.partial_prefix_len(text);
         if len < MIN_PART { 0 } else { len }
     };
 
@@ -166,7 +169,7 @@ fn ending_len(matcher: &Matcher, text: &[u8], depth: usize) -> usize {
         let place = if escape == Escape::LineBreak {
             0..exact_len(&unescaped)
         } else {
-            0..ending_len(matcher, &unescaped, depth + 1)
+            0..partial_prefix_len(matcher, &unescaped, depth + 1)
         };
 
         if !place.is_empty() {
@@ -201,7 +204,7 @@ fn partial_suffix_start_with(matcher: &Matcher, text: &[u8]) -> usize {
     place.map_or(start, |place| place.start)
 }
 
-/// Returns the start of the longest end of `text`, which has been freed of escapes `depth` times,
+/// Returns the start of the longest end of `text`, whose escapes have been undone `depth` times,
 /// that may be the beginning of a secret, of at least `min_len` characters.
 fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize, min_len: usize) -> usize {
     let mut start = matcher.partial_suffix_start(text);
@@ -229,7 +232,7 @@ fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize, min_len: usize) 
     for escape in [Escape::Percent, Escape::Backslash] {
         let complete = escape.without_torn(text);
         let complete = if may_continue(&text[complete.len()..]) {
-            // It may be the first character of a secret.
+            // The escape may be the first character of a secret.
             if min_len <= 1 {
                 start = start.min(complete.len());
             }
@@ -261,7 +264,7 @@ fn may_continue(torn: &[u8]) -> bool {
     digits.all(|byte| byte.is_ascii_hexdigit() || b"ux{\\".contains(byte))
 }
 
-/// Adds the places of secrets in `text`, which has been freed of escapes `depth` times.
+/// Adds the places of secrets in `text`, whose escapes have been undone `depth` times.
 pub(super) fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<usize>>) {
     matcher.find(text, places);
     let mut search_inside = |escape: Escape, depth| {
@@ -345,19 +348,42 @@ mod tests {
 
     const KEY: &str = "zqxwvkjzqh/gwxyqzvkjw\"qxzgkqvwzx\u{e4}qkzvwbtmz";
 
+    const KEY_WITH_LINES: &str =
+        "-----BEGIN X-----\nMIIEpAIBAAKCAQEAtq\nx7Zk/ew+EwHQ\\n\"==\n-----END X-----";
+
     fn escaped(escape: impl Fn(u8) -> String) -> String {
         KEY.bytes().map(escape).collect()
+    }
+
+    fn json(text: &str) -> String {
+        serde_json::Value::from(text).to_string()
+    }
+
+    /// Secrets, each with a spelling of which each escape may be torn.
+    fn escaped_spellings() -> Vec<(&'static str, String)> {
+        let base64 = STANDARD.encode(format!("-{KEY}+"));
+        let lines = [&base64[..24], &base64[24..48], &base64[48..]];
+        let base64_json = json(&lines.join("\n"));
+        let key_json = json(KEY_WITH_LINES);
+        vec![
+            (KEY, escaped(|byte| format!("\\x{byte:02x}"))),
+            (KEY, json(&base64_json)),
+            (KEY, base64_json),
+            (KEY, json(&lines.join("\r\n"))),
+            (KEY_WITH_LINES, json(&key_json)),
+            (KEY_WITH_LINES, key_json),
+        ]
     }
 
     /// The key in several spellings.
     fn spellings() -> Vec<String> {
         let base64 = STANDARD.encode(format!("-{KEY}+"));
         let lines = [&base64[..24], &base64[24..48], &base64[48..]];
-        let json = serde_json::Value::from(KEY).to_string();
+        let key_json = json(KEY);
         vec![
             KEY.to_owned(),
-            json.clone(),
-            serde_json::Value::from(json).to_string(),
+            json(&key_json),
+            key_json,
             escaped(|byte| format!("%{byte:02x}")),
             escaped(|byte| format!("%25{byte:02X}")),
             escaped(|byte| format!("{byte:02x}")),
@@ -392,8 +418,9 @@ mod tests {
 
     #[test]
     fn a_cut_leaves_no_part_of_a_secret() {
-        let matcher = Matcher::new(spelling::all(KEY));
-        for spelling in spellings() {
+        let key_spellings = spellings().into_iter().map(|spelling| (KEY, spelling));
+        for (key, spelling) in key_spellings.chain(escaped_spellings()) {
+            let matcher = Matcher::new(spelling::all(key));
             let text = format!("z zq z% \\u {spelling} z% \\u zq. Done.\n");
             let mut places = Vec::new();
             search(&matcher, text.as_bytes(), 0, &mut places);
@@ -402,7 +429,7 @@ mod tests {
             let place = places[0].clone();
 
             // A base64 character at each edge has only some bits of the key.
-            let min_len = place.len() / KEY.len() * MIN_PART + 1;
+            let min_len = place.len() / key.len() * MIN_PART + 1;
             for cut in place.start..=place.end {
                 if !text.is_char_boundary(cut) {
                     continue;
@@ -435,6 +462,16 @@ mod tests {
     }
 
     #[test]
+    fn a_cut_inside_a_character_leaves_no_part_of_a_secret() {
+        let matcher = Matcher::new(spelling::all(KEY));
+        let text = format!("a {KEY}");
+        let position = text.find('\u{e4}').unwrap();
+        let mut text = String::from_utf8_lossy(&text.as_bytes()[..=position]).into_owned();
+        redact_cut_with(&matcher, &mut text, Cut::End);
+        assert_eq!(text, "a [redacted]\u{fffd}");
+    }
+
+    #[test]
     fn a_cut_keeps_other_text() {
         let matcher = Matcher::new(spelling::all(KEY));
         for text in [
@@ -444,6 +481,8 @@ mod tests {
             "%2",
             "%7a%71%78",
             "\n\\\\",
+            "return null\\r\\n",
+            "n\\r\\ntmz",
         ] {
             for cut in [Cut::Start, Cut::End] {
                 let mut redacted = text.to_owned();

@@ -77,7 +77,7 @@ impl Redactor {
         // Short secrets are not among those of the process.
         let secrets = self.secrets.iter().map(Secret::expose);
         let needles: Vec<_> = secrets
-            .filter(|secret| Self::is_searched(secret))
+            .filter(|secret| Self::is_searched(secret) && !known::is_registered(secret))
             .map(Needle::new)
             .collect();
         if !needles.is_empty() {

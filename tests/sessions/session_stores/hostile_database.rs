@@ -176,3 +176,25 @@ async fn pipe_in_place_of_the_lock_of_a_creation_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     assert!(error.text().contains("not a regular file"), "{error}");
 }
+
+/// The reading of a regular file may fail or wait as well: these have the size 0, and content.
+#[cfg(target_os = "linux")]
+#[test]
+fn link_to_a_file_of_the_system_is_refused_without_reading_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for target in ["/proc/self/mem", "/proc/kmsg"] {
+        let path = folder.path().join("sessions.db");
+        std::os::unix::fs::symlink(target, &path).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let store_path = path.clone();
+        std::thread::spawn(move || sender.send(SqliteStore::open(store_path).map(drop)));
+        let outcome = receiver.recv_timeout(std::time::Duration::from_secs(10));
+        let error = outcome.expect(target).unwrap_err();
+        // In a container, the second may be covered by a device.
+        if fs::metadata(target).is_ok_and(|metadata| metadata.is_file()) {
+            assert_eq!(error.kind(), ErrorKind::Config, "{target}: {error}");
+            assert!(error.text().contains("not a session database"), "{error}");
+        }
+        fs::remove_file(&path).unwrap();
+    }
+}

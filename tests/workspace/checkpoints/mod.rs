@@ -7,6 +7,7 @@ mod faults;
 mod foreign;
 mod growing;
 mod keeping;
+mod late;
 mod limits;
 mod property;
 mod runs;

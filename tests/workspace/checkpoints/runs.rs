@@ -390,6 +390,34 @@ async fn changes_before_rewind_to_can_still_be_rewound() {
     }
 }
 
+#[tokio::test]
+async fn changes_before_several_messages_that_are_taken_back_can_still_be_rewound() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    for text in ["1", "2", "3"] {
+        place.changes(&files, json!([["write", "a", text]])).await;
+    }
+
+    let model = ScriptedModel::new()
+        .call("change", json!({"ops": [["write", "a", "4"]]}))
+        .say("done");
+    let agent = builder(&files, model)
+        .store(place.store.clone())
+        .build()
+        .unwrap();
+    let session = agent.session("s").rewind_to(4);
+    session.run("Otherwise").await.unwrap();
+    let files = place.files();
+    let listed = files.checkpoints("s").await.unwrap();
+    let places: Vec<_> = listed.iter().map(|checkpoint| checkpoint.message).collect();
+    assert_eq!(places, [0, 4]);
+    for (message, text) in [(4, "3"), (0, "0")] {
+        rewind(&files, message).await;
+        assert_eq!(place.get("a").as_deref(), Some(text), "{message}");
+    }
+}
+
 /// What is said while calls wait stands behind their results, whenever those come.
 #[tokio::test]
 async fn change_by_an_approved_call_belongs_to_the_message_that_requested_it() {

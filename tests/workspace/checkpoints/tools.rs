@@ -8,11 +8,11 @@ use agentcore::backend::{Backend, LocalBackend, MemoryBackend};
 use agentcore::hooks::{FileCheckpoints, FilesystemHook, RewindMode, RewindOutcome};
 use agentcore::testing::{ScriptedModel, conformance};
 use agentcore::tools::preset;
-use agentcore::{AgentBuilder, AgentState, ErrorKind, Hook, ToolRegistry, hook};
+use agentcore::{AgentBuilder, AgentState, ErrorKind, FuncTool, Hook, ToolRegistry, hook};
 use serde_json::{Value, json};
 
 use super::{Place, rewind, told, tree};
-use crate::kit::results;
+use crate::kit::{any_object, results};
 
 type Preset = fn(FileCheckpoints) -> ToolRegistry;
 
@@ -434,6 +434,55 @@ async fn writes_of_other_hooks_are_kept() {
     );
     files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
     assert!(!files.exists("a").await.unwrap());
+}
+
+#[tokio::test]
+async fn name_that_would_add_a_line_to_the_report_is_quoted() {
+    let files = FileCheckpoints::new(MemoryBackend::new());
+    let model = ScriptedModel::new()
+        .call(
+            "write_file",
+            json!({"path": "a\n\u{202e}b", "content": "x"}),
+        )
+        .say("done");
+    let agent = AgentBuilder::new(model)
+        .hook(files.clone())
+        .hook(FilesystemHook::new(files.clone()))
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let preview = files.rewind("s", 0, RewindMode::DryRun).await.unwrap();
+    assert_eq!(
+        preview.to_string(),
+        "delete \"/workspace/a\\n\\u202eb\" (+0 -1 lines)\n"
+    );
+}
+
+/// The ignore file is for the results of all sessions, and the conversation names the results.
+#[tokio::test]
+async fn moved_results_stay_when_files_are_rewound() {
+    let files = FileCheckpoints::new(MemoryBackend::new());
+    let long = FuncTool::new("long", "Long", any_object(), |_cx, _args| async move {
+        "x".repeat(10_000)
+    });
+    let model = ScriptedModel::new()
+        .call("long", json!({}))
+        .call("write_file", json!({"path": "a", "content": "x"}))
+        .say("done");
+    let agent = AgentBuilder::new(model)
+        .tool(long)
+        .hook(files.clone())
+        .hook(FilesystemHook::new(files.clone()).evict_over(5_000))
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let rewind = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
+    let paths: Vec<_> = rewind.changes.iter().map(|change| &*change.path).collect();
+    assert_eq!(paths, ["/workspace/a"]);
+    let folder = ".agentcore/tool-results";
+    let ignore = files.read(&format!("{folder}/.gitignore")).await.unwrap();
+    assert_eq!(&ignore[..], b"*\n");
+    assert_eq!(files.list(&format!("{folder}/s")).await.unwrap().len(), 1);
 }
 
 /// Inside a run, where all that is changed is kept, it is as good a backend as the one within.
