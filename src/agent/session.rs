@@ -212,6 +212,13 @@ impl Session {
         self
     }
 
+    /// Lets runs of this value go on after the end of their parent.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn outliving_parent(mut self) -> Self {
+        self.options.outlives_parent = true;
+        self
+    }
+
     /// Continues the conversation. Nothing happens until the run is polled or awaited.
     ///
     /// An empty input, [`Messages::new`], lets the model continue with the history as it is.
@@ -435,6 +442,10 @@ impl Session {
             .await?
             .map_or(Vec::new(), |state| state.pending);
         pending.retain(|call| call.session_id == self.id);
+        for call in &mut pending {
+            // People who decide about the call see it; a resumed run reads the stored calls.
+            call.input_prompt = None;
+        }
         Ok(pending)
     }
 

@@ -88,6 +88,7 @@ impl Session {
         let mut removed_ids = Vec::new();
         let search = ChildSearch::All;
         self.stored().delete(search, &mut removed_ids).await?;
+        self.agent.forget_grants(&self.id);
         Ok(removed_ids.contains(&self.id))
     }
 

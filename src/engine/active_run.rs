@@ -1,10 +1,8 @@
 //! One run, from its request to its result.
 
-use std::pin::pin;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, Either, select};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -14,8 +12,8 @@ use crate::run::{
     TreeLimits, check_wrapping_hooks,
 };
 use crate::tool::{BackgroundTasks, check_name_of};
+use crate::util::panic;
 use crate::util::sync::lock;
-use crate::util::{Cancellation, panic};
 
 use super::closing::close_unopened;
 use super::config::Config;
@@ -44,34 +42,13 @@ pub(crate) fn start(request: RunRequest) -> Run {
     let shared = RunShared::new(request.session_id.clone(), tool_use_id, tasks, tree);
     let shared = Arc::new(shared);
     shared.connect_tasks();
+    let outlives_parent = request.options.outlives_parent;
+    let parent = request.options.parent.as_ref();
+    let parent = parent.filter(|_| !outlives_parent);
+    let parent_end = parent.map(|parent| parent.run().cancellation().clone());
     // Boxed: each future that takes it by value would reserve its size.
-    let parent = request.options.parent.clone();
-    let future = drive(Box::new(request), shared.clone()).boxed();
-    let future = match parent {
-        None => future,
-        Some(parent) => {
-            let parent_end = parent.run().cancellation().clone();
-            ending_with_parent(future, parent_end, shared.clone()).boxed()
-        }
-    };
-    Run::new(shared, future)
-}
-
-/// Awaits the future of a run, and stops the run when its parent has ended. A run in a task that a
-/// tool has spawned is not dropped with the parent's call.
-async fn ending_with_parent<T>(
-    future: BoxFuture<'static, T>,
-    parent_end: Cancellation,
-    shared: Arc<RunShared>,
-) -> T {
-    let parent_end = pin!(parent_end.cancelled());
-    match select(future, parent_end).await {
-        Either::Left((output, _)) => output,
-        Either::Right(((), future)) => {
-            shared.request_stop(Stop::Interrupt);
-            future.await
-        }
-    }
+    let future = drive(Box::new(request), shared.clone());
+    Run::new(shared, future.boxed(), parent_end)
 }
 
 /// Returns the limits that the run shares with its parent, or that it sets as the top of a tree.

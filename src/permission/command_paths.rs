@@ -95,8 +95,7 @@ impl CommandPaths {
         let other_paths = reopened.into_iter().chain(written_links);
         let work_folders = analysis.work_folders.iter();
         let own_paths = analysis.paths.iter().cloned().enumerate();
-        let own_paths =
-            own_paths.map(|(at, path)| (path, !analysis.possible_paths.contains(&at)));
+        let own_paths = own_paths.map(|(at, path)| (path, !analysis.possible_paths.contains(&at)));
         let paths = distinct(own_paths.chain(other_paths.map(|path| (path, true))));
         Self {
             paths: paths
@@ -109,7 +108,9 @@ impl CommandPaths {
             changes_files: analysis.commands.iter().any(changes_files),
             begins_with_cd: analysis.begins_with_cd,
             has_project: analysis.has_project,
-            work_folders: work_folders.map(|word| make_path_word(word, true)).collect(),
+            work_folders: work_folders
+                .map(|word| make_path_word(word, true))
+                .collect(),
             folders,
             may_make_folders: analysis.commands.iter().filter(|c| c.is_writer()).count() > 1,
             is_alone: analysis.covered().count() < 2,

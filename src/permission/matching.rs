@@ -239,7 +239,11 @@ impl<'a> Matcher<'a> {
         let mut best_match = Match::No;
         for word in words {
             let path = paths.path_of(word, self.context);
-            let certainty = if word.is_certain { Match::Yes } else { Match::Maybe };
+            let certainty = if word.is_certain {
+                Match::Yes
+            } else {
+                Match::Maybe
+            };
             let word_match = pattern.catches(&path, self.context).min(certainty);
             best_match = best_match.max(word_match).max(word.lead.min(Match::Maybe));
             if best_match == Match::Yes {

@@ -1,8 +1,10 @@
 //! Asking a run's questions.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use futures::future::{Either, select};
 use serde_json::Value;
 
 use crate::message::ToolCall;
@@ -78,16 +80,16 @@ impl RunContext {
             id: request.id.clone(),
         };
 
-        // A run that has ended has no reader, although a responder may be left.
-        if self.shared().is_ended() {
-            return Answer::Unanswered;
-        }
-
         match (receiver, &self.0.parent) {
             (Some(receiver), _) => {
                 self.shared()
                     .push(SdkMessage::PermissionRequest(Box::new(request)));
-                receiver.await.unwrap_or(Answer::Unanswered)
+                // A run that has ended has no reader, although a responder may be left.
+                let run_end = pin!(self.shared().ended());
+                match select(receiver, run_end).await {
+                    Either::Left((answer, _)) => answer.unwrap_or(Answer::Unanswered),
+                    Either::Right(_) => Answer::Unanswered,
+                }
             }
             (None, Some(parent)) => parent.answer(request, asking).await,
             (None, None) => Answer::Unanswered,

@@ -7,18 +7,20 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use futures::future::BoxFuture;
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 use crate::sdk::SdkMessage;
+use crate::util::Cancellation;
 use crate::util::sync::lock;
 
 use super::handle::RunHandle;
 use super::output::RunOutput;
 use super::responder::{OpenQuestions, Responder};
 use super::shared::{OutputFormat, RunShared};
+use super::stop::Stop;
 
 /// The number of messages after which the stream returns `Pending` once, with the task woken, so
 /// that other tasks can run. The loop yields too, but it is not polled while messages wait, unless
@@ -67,6 +69,9 @@ const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 pub struct Run {
     state: LoopState,
     shared: Arc<RunShared>,
+    /// The end of the parent run, which stops this one: a run in a task that a tool has spawned is
+    /// not dropped with the parent's call.
+    parent_end: Option<BoxFuture<'static, ()>>,
     /// Wakes the reader through the run's clock.
     waker: Waker,
     /// The number of messages yielded since the last pause.
@@ -95,11 +100,18 @@ impl LoopState {
 }
 
 impl Run {
-    pub(crate) fn new(shared: Arc<RunShared>, future: LoopFuture) -> Self {
+    /// Creates a run that is stopped when `parent_end` is cancelled.
+    pub(crate) fn new(
+        shared: Arc<RunShared>,
+        future: LoopFuture,
+        parent_end: Option<Cancellation>,
+    ) -> Self {
+        let parent_end = parent_end.map(|end| async move { end.cancelled().await }.boxed());
         Self {
             state: LoopState::Created(future),
             waker: shared.clock.clone().into(),
             shared,
+            parent_end,
             yielded: 0,
             announced: 0,
         }
@@ -294,6 +306,20 @@ impl Run {
         true
     }
 
+    /// Stops the run if its parent has ended.
+    fn stop_with_parent(&mut self) {
+        let Some(parent_end) = &mut self.parent_end else {
+            return;
+        };
+        if parent_end
+            .poll_unpin(&mut Context::from_waker(&self.waker))
+            .is_ready()
+        {
+            self.parent_end = None;
+            self.shared.request_stop(Stop::Interrupt);
+        }
+    }
+
     /// Advances the loop, unless it has ended. The task is registered at the clock before.
     fn poll_loop(&mut self) {
         // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
@@ -305,6 +331,7 @@ impl Run {
                 return;
             }
         };
+        self.stop_with_parent();
         match self.shared.clock.poll(&self.waker, &mut future) {
             Poll::Ready(output) => {
                 self.shared.tasks.close();

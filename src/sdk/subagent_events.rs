@@ -100,7 +100,7 @@ impl SubagentEvents {
             }
             SystemKind::TaskNotification(end) => {
                 let Some(call) = &end.tool_use_id else { return };
-                self.streamed.remove(message.session_id());
+                self.end_response(message.session_id(), call);
                 let Some(subagent) = self.remove(call, &end.task_id) else {
                     return;
                 };
@@ -122,13 +122,23 @@ impl SubagentEvents {
         let subagents = self.running.get_mut(call)?;
         let index = subagents.iter().position(|one| one.task_id == *task_id)?;
         let subagent = subagents.remove(index);
-        self.streamed.remove(&subagent.session_id);
-        if subagents.is_empty() {
+        let has_ended = subagents.is_empty();
+        self.end_response(&subagent.session_id, call);
+        if has_ended {
             self.running.remove(call);
             // A background task may have begun in another session than its subagent's.
             self.streamed.retain(|_, streamed| streamed.call != *call);
         }
         Some(subagent)
+    }
+
+    /// Ends the response that a session streams for a call. A task that a subagent began has the
+    /// subagent's session, whose own response continues.
+    fn end_response(&mut self, session_id: &str, call: &str) {
+        let streamed = self.streamed.get(session_id);
+        if streamed.is_some_and(|streamed| *streamed.call == *call) {
+            self.streamed.remove(session_id);
+        }
     }
 
     /// Counts the characters of a piece of a response.

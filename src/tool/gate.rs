@@ -142,7 +142,8 @@ pub trait PermissionGate: Send + Sync + 'static {
     }
 
     /// Removes the grants of a session, because a new session begins with its id: the old one was
-    /// deleted, or its store has dropped it. It must not block. The provided method does nothing.
+    /// deleted, or its store has dropped it. It must not block. The provided method does nothing; a
+    /// gate that passes [`grant`](Self::grant) on to another one passes this on as well.
     fn forget(&self, _session_id: &str) {}
 }
 

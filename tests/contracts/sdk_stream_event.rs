@@ -519,6 +519,20 @@ fn stopped_background_subagent_leaves_no_text_for_its_next_attempt() {
 }
 
 #[test]
+fn end_of_a_task_that_a_subagent_began_keeps_what_the_subagent_has_streamed() {
+    let messages = [
+        of_child("a", inside("t1", delta("One"))),
+        of_child("a", subagent_started("t2")),
+        of_child("a", subagent_ended("t2")),
+        of_child("a", inside("t1", answer(Message::ai("One")))),
+    ];
+    let mut events = StreamEvents::new().with_subagents();
+    let texts = messages.iter().flat_map(|message| events.push(message));
+    let texts = texts.filter(|event| event.event == StreamEvent::SUBAGENT_STREAM);
+    assert_eq!(texts.count(), 1);
+}
+
+#[test]
 fn of_two_subagents_of_a_call_each_response_is_emitted_once() {
     let restart = system(SystemKind::StreamRestart {
         attempt: 2,

@@ -355,15 +355,17 @@ async fn system_messages_of_the_input_apply_until_it_is_answered() {
         .unwrap();
     let session = agent.session("s");
     let input = Messages::new().system("In German.").human("Go");
-    session.clone().run(input).await.unwrap();
+    let output = session.clone().run(input).await.unwrap();
+    let stored_call = &output.pending()[0];
+    let text = serde_json::to_string(stored_call).unwrap();
+    assert!(text.contains("In German."));
+    let read_call: PendingCall = serde_json::from_str(&text).unwrap();
+    assert_eq!(read_call, *stored_call);
     // Decided one by one.
     for _ in 0..3 {
         let calls = session.pending().await.unwrap();
-        let text = serde_json::to_string(&calls[0]).unwrap();
-        assert_eq!(
-            serde_json::from_str::<PendingCall>(&text).unwrap(),
-            calls[0]
-        );
+        let text = serde_json::to_string(&calls).unwrap();
+        assert!(!text.contains("In German."));
         let decision = Decision::allow(&calls[0]);
         session.clone().resume(decision).await.unwrap();
     }

@@ -74,6 +74,24 @@ async fn child_in_a_task_of_its_own_ends_with_the_parent() {
 }
 
 #[tokio::test]
+async fn child_that_begins_after_the_end_of_the_parent_asks_no_model() {
+    let model = ScriptedModel::new().say("late");
+    model.allow_unused();
+    let child = agent(model.clone()).build().unwrap();
+    let (contexts, mut received) = unbounded_channel();
+    let tool = FuncTool::new("leave", "Leaves", any_object(), move |cx, _: Value| {
+        contexts.send(cx).unwrap();
+        async { "left" }
+    });
+    let parent = agent(ScriptedModel::new().call("leave", json!({})).say("done"));
+    parent.tool(tool).build().unwrap().run("Go").await.unwrap();
+    let cx = received.recv().await.unwrap();
+    let output = child.session("child").run_as_child(&cx, "Help").await;
+    assert_eq!(output.unwrap().end, ExitReason::Interrupted);
+    assert!(model.requests().is_empty());
+}
+
+#[tokio::test]
 async fn child_messages_carry_the_parent_call_id() {
     let child = agent(
         ScriptedModel::new()

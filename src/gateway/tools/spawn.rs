@@ -100,7 +100,8 @@ async fn spawn_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError
     };
     let session = child_session(&cx, NAME, complete)?
         .with(turn.clone())
-        .child_of(&cx);
+        .child_of(&cx)
+        .outliving_parent();
     let run = session.clone().run(task.as_str());
     let spec = TaskSpec::new(label.as_str())
         .with_id(id.clone())
