@@ -212,7 +212,7 @@ impl Session {
         self
     }
 
-    /// Lets runs of this value go on after the end of their parent.
+    /// Lets runs of this value continue after the end of their parent.
     #[cfg(feature = "gateway")]
     pub(crate) fn outliving_parent(mut self) -> Self {
         self.options.outlives_parent = true;

@@ -38,7 +38,7 @@ pub(crate) struct RunOptions {
     /// True if a missing session is an error.
     pub(crate) must_exist: bool,
     pub(crate) parent: Option<Arc<Parent>>,
-    /// True if the run may go on after the end of its parent.
+    /// True if the run may continue after the end of its parent.
     pub(crate) outlives_parent: bool,
     /// The recorder of this run, instead of the agent's.
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,

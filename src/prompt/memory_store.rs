@@ -69,8 +69,8 @@ pub(crate) enum MemoryVersion {
 #[derive(Debug)]
 pub(crate) struct MemoryContext {
     pub(crate) text: String,
-    /// The number of bytes at the beginning of `text` that are the heading and the text of long-term
-    /// memory.
+    /// The number of bytes at the beginning of `text` that are the heading and the text of
+    /// long-term memory.
     pub(crate) long_term_len: usize,
     /// `None` if long-term memory cannot be read.
     pub(crate) version: Option<MemoryVersion>,

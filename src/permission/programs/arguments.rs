@@ -132,8 +132,9 @@ impl<'a> Arguments<'a> {
         }
         if takes_next == skips_next {
             let at = index + usize::from(takes_next);
+            let may_split = argv.get(at).is_some_and(Word::may_split);
             match last_value {
-                Some(("pattern", _)) => self.patterns.push(at),
+                Some(("pattern", _)) if !may_split => self.patterns.push(at),
                 Some(("text", _)) => self.texts.push(at),
                 _ => {}
             }

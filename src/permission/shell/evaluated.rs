@@ -178,7 +178,7 @@ pub(super) fn decoded(text: &str) -> String {
     all
 }
 
-/// Returns the character that the text behind a backslash stands for, and the rest of the text.
+/// Returns the character that the text behind a backslash represents, and the rest of the text.
 fn escape(piece: &str) -> Option<(char, &str)> {
     let code = |start: usize, radix: u32, most: usize| {
         let digits = piece[start..].chars().take(most);

@@ -1,5 +1,5 @@
-//! Texts that a command line carries to a program beside its words: here-documents, here-strings,
-//! and what `echo` and `printf` print before a pipe or in a substitution.
+//! Texts that a command line gives to a program in addition to its words: here-documents,
+//! here-strings, and what `echo` and `printf` print before a pipe or in a substitution.
 //!
 //! A program that is not known to only print, send or store its input may read commands or names of
 //! files from it. So the names in such a text count like words of the program, which no list of
@@ -47,7 +47,7 @@ pub(super) fn text_of(cx: &Context, word: &Word, depth: usize) -> String {
     let mut known_word = Word::default();
     let mut len = 0;
     for part in &word.parts {
-        let known = match source_of(part) {
+        let text = match source_of(part) {
             _ if len > MAX_LENGTH => None,
             Some(index) if depth < MAX_DEPTH => printed(cx, index, depth + 1),
             _ => part.variable().and_then(|name| {
@@ -55,7 +55,7 @@ pub(super) fn text_of(cx: &Context, word: &Word, depth: usize) -> String {
                 Some(values.collect::<Vec<_>>().join("\n"))
             }),
         };
-        match known {
+        match text {
             Some(text) => {
                 len += text.len();
                 known_word.push_text(&text, true);
@@ -213,7 +213,7 @@ fn keeps_texts(name: &str, command: &SimpleCommand) -> bool {
             let verb = verb(command);
             if STORES_OF_GIT
                 .split_ascii_whitespace()
-                .any(|known| known == verb)
+                .any(|name| name == verb)
             {
                 return true;
             }

@@ -123,8 +123,8 @@ fn part(matcher: &Matcher, text: &[u8], cut: Cut) -> Option<Range<usize>> {
     let place = match cut {
         Cut::End => {
             // The decoding of bytes that end inside a character has replaced that character.
-            let whole = text.strip_suffix("\u{fffd}".as_bytes()).unwrap_or(text);
-            open_beginning(matcher, whole, 0, MIN_PART)..whole.len()
+            let text = text.strip_suffix("\u{fffd}".as_bytes()).unwrap_or(text);
+            open_beginning(matcher, text, 0, MIN_PART)..text.len()
         }
         Cut::Start => 0..partial_prefix_end(matcher, text),
     };
