@@ -1,5 +1,6 @@
 //! The findings and limits that the parsers of nested texts share.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
@@ -53,6 +54,8 @@ pub(super) struct Context {
     pub(super) work: usize,
     pub(super) words: usize,
     pub(super) depth: usize,
+    /// The work for texts that were made of words and of what commands print, in characters.
+    pub(super) text_work: Cell<usize>,
     /// No further command is taken.
     pub(super) is_full: bool,
     /// True while commands are added that only may run, of which nothing has to be understood.
@@ -126,6 +129,14 @@ impl Context {
         if self.has_room_for_path() {
             self.analysis.paths.push((path_use, word));
         }
+    }
+
+    /// Counts characters of a text that is made. Returns `false` if there are too many, which is
+    /// noted at the end of the analysis.
+    pub(super) fn has_room_for_text(&self, len: usize) -> bool {
+        let work = self.text_work.get().saturating_add(len);
+        self.text_work.set(work);
+        work <= MAX_WORK
     }
 
     /// Returns `false`, and notes it, if the analysis has as many paths as are compared.

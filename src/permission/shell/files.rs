@@ -183,7 +183,7 @@ pub(super) fn follow_lists(cx: &mut Context, index: usize, first_path: usize) {
 pub(super) fn shows_plain_names(command: &SimpleCommand) -> bool {
     let is_plain_text = |word: &Word| {
         let text = word.literal();
-        let marks = ["!", "\\0", "\\4", "\\x", "\\u"];
+        let marks = ["!", "\\0", "\\4", "\\x", "\\u", "\\U"];
         text.is_some_and(|text| !marks.iter().any(|mark| text.contains(mark)))
     };
     let is = |names: &[&str]| names.iter().any(|name| command.is(name));
@@ -191,7 +191,7 @@ pub(super) fn shows_plain_names(command: &SimpleCommand) -> bool {
         let verbs = ["add", "commit", "diff", "log", "rm", "status"];
         verbs.iter().any(|verb| word.is(verb))
     };
-    let is_copied = is(&["cat"]) && command.argv.len() == 1;
+    let is_copied = is(&["cat"]) && command.argv.len() == 1 && command.input_file.is_none();
     let prints_nothing = is(&["cd", "mkdir", "rm", "true", ":"])
         || is(&["git"]) && command.argv.get(1).is_some_and(is_subcommand);
     prints_nothing && command.redirections.is_empty()

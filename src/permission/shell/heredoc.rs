@@ -37,7 +37,9 @@ impl Parser<'_> {
         let commands = &self.cx.analysis.commands[first..];
         let mut targets = group.redirections.iter();
         let writes_list = targets.any(|at| is_ignore_list(&self.cx.analysis.redirections[*at].1));
-        self.cx.shows_hidden |= writes_list && !commands.iter().all(shows_plain_names);
+        // The output of git goes into the list, too.
+        let is_plain = |command: &SimpleCommand| !command.is("git") && shows_plain_names(command);
+        self.cx.shows_hidden |= writes_list && !commands.iter().all(is_plain);
 
         let end = self.cx.analysis.commands.len();
         for document in self.heredocs.iter_mut().skip(first_document) {

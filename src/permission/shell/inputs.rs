@@ -6,17 +6,20 @@
 //! programs that read commands has to have.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
-use crate::permission::programs::{Dash, is_interpreter, model, wraps};
+use crate::permission::programs::{Dash, first_operand, is_interpreter, model, wraps};
 
-use super::analysis::{Reason, SimpleCommand};
-use super::context::{Context, MAX_LENGTH, MAX_WORK};
+use super::analysis::SimpleCommand;
+use super::context::Context;
 use super::evaluated::decoded;
 use super::shells::{run_text, script_of};
 use super::word::{Part, Word};
 
 /// The maximum number of pipes that a text is followed through.
 const MAX_PIPES: usize = 8;
+/// The work of a look at a command, in characters.
+const STEP_WORK: usize = 16;
 /// The maximum nesting depth of substitutions in a text.
 const MAX_DEPTH: usize = 4;
 /// The maximum number of names in the texts of one command.
@@ -42,24 +45,26 @@ pub(super) fn has_output(word: &Word) -> bool {
 }
 
 /// Returns the text of a word, with what its substitutions print and its variables hold, as far as
-/// the command line has it, and as long as it is no longer than a command.
+/// the command line has it. It ends where there is no room for more.
 pub(super) fn text_of(cx: &Context, word: &Word, depth: usize) -> String {
     let mut known_word = Word::default();
-    let mut len = 0;
     for part in &word.parts {
+        if !cx.has_room_for_text(1) {
+            break;
+        }
         let text = match source_of(part) {
-            _ if len > MAX_LENGTH => None,
             Some(index) if depth < MAX_DEPTH => printed(cx, index, depth + 1),
             _ => part.variable().and_then(|name| {
                 let values = cx.constants.get(name)?.iter().filter_map(Word::literal);
                 Some(values.collect::<Vec<_>>().join("\n"))
             }),
         };
+        let len = text.as_deref().or(part.text()).map_or(0, str::len);
+        if !cx.has_room_for_text(len) {
+            break;
+        }
         match text {
-            Some(text) => {
-                len += text.len();
-                known_word.push_text(&text, true);
-            }
+            Some(text) => known_word.push_text(&text, true),
             None => known_word.parts.push(part.clone()),
         }
     }
@@ -74,6 +79,9 @@ fn printed(cx: &Context, mut index: usize, depth: usize) -> Option<String> {
         matches!(&*name, "echo" | "printf")
     };
     for _ in 0..MAX_PIPES {
+        if !cx.has_room_for_text(STEP_WORK) {
+            return None;
+        }
         let source = cx.analysis.commands.get(index)?;
         let name = source.program()?;
         let count = if wraps(&name) { source.argv.len() } else { 1 };
@@ -99,14 +107,8 @@ fn echoed(cx: &Context, argv: &[Word], depth: usize) -> String {
         texts.collect::<Vec<_>>().join(" ")
     } else {
         let format = texts.next().unwrap_or_default();
-        let mut pieces = format.split("%s");
-        let mut text = pieces.next().unwrap_or_default().to_owned();
-        for value in texts {
-            text.push_str(&value);
-            text.push_str(pieces.next().unwrap_or("\n"));
-        }
-        text.extend(pieces);
-        text
+        let values: Vec<String> = texts.collect();
+        formatted(cx, &format, &values)
     };
 
     let decoded_text = decoded(&text);
@@ -117,12 +119,46 @@ fn echoed(cx: &Context, argv: &[Word], depth: usize) -> String {
     }
 }
 
-/// Returns the texts that are the input of a command, or a part of it.
+/// Returns the format of `printf` with values in the place of its conversions, as often as there
+/// are values.
+fn formatted(cx: &Context, format: &str, values: &[String]) -> String {
+    let is_flag = |c: char| c.is_ascii_digit() || "-+ #.*'".contains(c);
+    let mut values = values.iter();
+    let mut text = String::new();
+    while cx.has_room_for_text(format.len() + 1) {
+        let value_count = values.len();
+        let mut pieces = format.split('%');
+        text.push_str(pieces.next().unwrap_or_default());
+        while let Some(piece) = pieces.next() {
+            let mut conversion = piece.trim_start_matches(is_flag).chars();
+            if conversion.next().is_some() {
+                text.push_str(values.next().map_or("", String::as_str));
+                text.push_str(conversion.as_str());
+            } else {
+                // `%%`
+                text.push('%');
+                text.push_str(pieces.next().unwrap_or_default());
+            }
+        }
+        if values.len() == 0 || values.len() == value_count {
+            break;
+        }
+    }
+    text
+}
+
+/// Returns the texts that are the input of a command. The input of a command in a group is a part
+/// of the text of the group.
 pub(super) fn texts_of_input(cx: &Context, command: &SimpleCommand) -> Vec<String> {
-    let words = command.input.iter().chain(command.shared_input.as_deref());
-    let mut texts: Vec<String> = words.map(|word| text_of(cx, word, 0)).collect();
-    let sources = cx.printers_of_text.iter().copied();
-    let sources = sources.filter(|source| command.sources.contains(source));
+    let word = command.shared_input.as_deref().or(command.input.as_ref());
+    let mut texts: Vec<String> = word.map(|word| text_of(cx, word, 0)).into_iter().collect();
+    let Range { start, end } = command.sources.clone();
+    // They are in ascending order.
+    let first = cx
+        .printers_of_text
+        .partition_point(|source| *source < start);
+    let sources = cx.printers_of_text[first..].iter().copied();
+    let sources = sources.take_while(|source| *source < end && cx.has_room_for_text(STEP_WORK));
     let sources = sources.chain(command.piped.flatten());
     texts.extend(sources.filter_map(|source| printed(cx, source, 0)));
     texts
@@ -143,7 +179,7 @@ pub(super) fn run_outputs(cx: &mut Context, command: &SimpleCommand, via: &str, 
 /// Adds the names in the texts that the command at an index is given to the files that its words
 /// name, unless the program only prints, sends or stores them.
 pub(super) fn examine(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
-    if cx.work >= MAX_WORK {
+    if !cx.has_room_for_text(0) {
         return;
     }
     let is_given = command.input.is_some() || command.piped.is_some();
@@ -156,11 +192,6 @@ pub(super) fn examine(cx: &mut Context, index: usize, name: &str, command: &Simp
     let mut texts = texts_of_input(cx, command);
     let outputs = sources.into_iter();
     texts.extend(outputs.filter_map(|source| printed(cx, source, 0)));
-    cx.work += texts.iter().map(|text| text.len() + 1).sum::<usize>();
-    if cx.work > MAX_WORK {
-        cx.work = MAX_WORK;
-        return cx.leave_out(Reason::Limit("length"));
-    }
 
     let is_patch = match name {
         "git" => matches!(&*verb(command), "apply" | "am"),
@@ -193,40 +224,45 @@ fn verb(command: &SimpleCommand) -> String {
     verb.unwrap_or_default()
 }
 
-/// Returns `true` if the program only prints, sends or stores the texts that it is given.
+/// Returns `true` if the program only prints, formats, sends or stores the texts that it is given,
+/// or gives them to a script.
 fn keeps_texts(name: &str, command: &SimpleCommand) -> bool {
-    const STORES: [&str; 6] = ["split", "pbcopy", "sponge", "wl-copy", "xclip", "xsel"];
+    const STORES: &str = "\
+        black clang-format fmt gofmt logger pbcopy prettier rustfmt shfmt split sponge wl-copy xclip \
+        xsel yamllint";
     const STORES_OF_GIT: &str = "\
-        commit tag notes merge hash-object stripspace interpret-trailers commit-tree log show diff";
-    let has_option = |letter: char, long: &str| {
+        check-attr check-ignore commit commit-tree diff hash-object interpret-trailers log merge \
+        mktree notes show stripspace tag";
+    let has = |names: &str, name: &str| names.split_ascii_whitespace().any(|one| one == name);
+    let has_option = |letter: Option<char>, long: &str| {
         let mut prefixes = command.argv.iter().map(Word::literal_prefix);
         prefixes.any(|word| match word.strip_prefix("--") {
             Some(name) => !name.is_empty() && name.starts_with(long),
-            None => word.starts_with('-') && word.contains(letter),
+            None => word.starts_with('-') && letter.is_some_and(|letter| word.contains(letter)),
         })
     };
-    match name {
-        "patch" => return false,
-        "curl" if has_option('K', "conf") => return false,
-        "git" if has_option('\0', "pathspec-") => return false,
-        "git" => {
-            let verb = verb(command);
-            if STORES_OF_GIT
-                .split_ascii_whitespace()
-                .any(|name| name == verb)
-            {
-                return true;
-            }
-        }
-        _ => {}
+    let reads_names = name == "patch"
+        || name == "curl" && has_option(Some('K'), "conf")
+        || name == "git" && has_option(None, "pathspec-");
+    if reads_names {
+        return false;
     }
+    if has(STORES, name) || name == "git" && has(STORES_OF_GIT, &verb(command)) {
+        return true;
+    }
+
     let Some(row) = model(name, &command.argv).program else {
-        return STORES.contains(&name);
+        return false;
     };
+    if is_interpreter(name) {
+        // The script may do anything with the text, as with each file.
+        let script = command.argv.get(first_operand(name, &command.argv));
+        return script.is_some_and(|script| !script.is("-"));
+    }
     // A program that runs and loads nothing because of an option reads no commands.
     let only_keeps = row.reads || row.dash != Dash::Runs || row.takes("remote");
-    let has_script = row.takes_any(&["sed", "awk"]) && has_option('f', "file");
-    only_keeps && !has_script || STORES.contains(&name)
+    let has_script = row.takes_any(&["sed", "awk"]) && has_option(Some('f'), "file");
+    only_keeps && !has_script
 }
 
 /// Returns the parts of a text between marks that stand in no path.

@@ -37,6 +37,9 @@ pub(super) fn inspect(cx: &mut Context) {
         }
     }
     cx.analysis.possible_paths = first_path..cx.analysis.paths.len();
+    if !cx.has_room_for_text(0) {
+        cx.leave_out(Reason::Limit("length"));
+    }
 
     project_builders(cx);
     cx.check_values();

@@ -126,7 +126,6 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
             cx.analysis.has_project = true;
             let (named, start) = command.named_by(index);
             cx.analysis.commands[named].script = Some(start + options.end);
-            inputs::examine(cx, index, name, command);
         }
         _ => script_file(cx, name, command, word),
     }
@@ -207,7 +206,7 @@ impl Options {
 /// A shell, or another interpreter, that reads program text from its input. What others than shells
 /// read is not parsed.
 pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_shell: bool) {
-    if let (Some(word), true) = (&command.input, is_shell) {
+    if let (Some(word), None, true) = (&command.input, &command.shared_input, is_shell) {
         return run_word(cx, command, &format!("{name} <<"), word);
     }
 

@@ -72,3 +72,24 @@ proptest! {
         prop_assert!(analysis.steps <= 1024 * 1024 + 1, "{} steps", analysis.steps);
     }
 }
+
+#[test]
+fn texts_that_commands_print_take_bounded_memory() {
+    let mut command = format!("x0={};", "a".repeat(100));
+    for step in 1..=5 {
+        let words = format!("$x{} ", step - 1).repeat(40);
+        command.push_str(&format!("x{step}=$(echo {words});"));
+    }
+    let analysis = analyse(&command);
+    assert!(analysis.unread.is_some(), "the limit is reached");
+}
+
+#[test]
+fn texts_of_many_printers_for_many_readers_are_not_all_examined() {
+    let command = format!(
+        "{{ {}}} | {{ {}}}",
+        "cat; ".repeat(2_000),
+        "sh; ".repeat(2_000)
+    );
+    assert!(analyse(&command).unread.is_some(), "the limit is reached");
+}
