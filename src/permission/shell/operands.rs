@@ -222,10 +222,26 @@ fn addresses(cx: &mut Context, name: &str, argv: &[Word], program: &Program) {
     let is_end = |word: &&Word| word.is("--");
     for word in argv.iter().take_while(|word| !is_end(word)) {
         let prefix = word.literal_prefix();
-        if prefix.contains("http://") || prefix.contains("https://") {
+        let text = prefix.to_ascii_lowercase().replace('\\', "/");
+        if text.split(['=', '+']).any(is_address) {
             cx.add_path(Use::Address, word.clone());
         }
     }
+}
+
+/// Returns `true` for an address in lower case. Some programs need no slashes behind its scheme;
+/// two colons are a part of the name of a test.
+fn is_address(text: &str) -> bool {
+    let schemes = ["http:", "https:", "ssh://", "git://", "ftp://", "ftps://"];
+    let mut ends = schemes
+        .iter()
+        .filter_map(|scheme| text.strip_prefix(scheme));
+    let is_host = |end: &str| end.starts_with(|c: char| c == '/' || c.is_ascii_alphanumeric());
+    text.starts_with("git@")
+        || ["http://", "https://"]
+            .iter()
+            .any(|scheme| text.contains(scheme))
+        || ends.any(is_host)
 }
 
 /// Returns the words of `tar cf archive`, as `tar -cf archive`. Several letters with values are not
