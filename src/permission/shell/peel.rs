@@ -188,9 +188,7 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     // Protected files are among those that no name selects.
     let is_here = |word: &Word| word.is(".");
     if cuts && !changes_by_name(argv) && starts.iter().any(is_here) {
-        let mut file = Word::default();
-        file.push_value(None, true);
-        cx.add_path(Use::Target, file);
+        cx.add_path(Use::Target, Word::made());
     }
 
     if cuts || runs || !selects {
