@@ -220,6 +220,10 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         .map(ToString::to_string)
         .collect();
     if is_launcher(name, &words) {
+        if name.contains("rename") || name == "mmv" {
+            // It makes names by a pattern.
+            cx.add_path(Use::Target, Word::made());
+        }
         peel::every_tail(cx, name, command);
         return inputs::examine(cx, index, name, command);
     }

@@ -387,6 +387,8 @@ fn archive(cx: &mut Context, row: &Row<'_>) {
         arguments
             .values_of("cd")
             .for_each(|word| cx.add_path(Use::Tree(Tree::CHANGE), word.clone()));
+        let expressions = arguments.values_of("rename");
+        expressions.for_each(|expression| renamed(cx, expression));
     }
 
     if cuts || !reads {
@@ -403,5 +405,30 @@ fn archive(cx: &mut Context, row: &Row<'_>) {
             .operands
             .iter()
             .for_each(|word| cx.add_path(Use::Tree(tree), (*word).clone()));
+    }
+}
+
+/// Notes the names, or their beginnings, that `s/pattern/name/` gives to files. Any name may be one
+/// with a part of the former name.
+fn renamed(cx: &mut Context, expression: &Word) {
+    let text = expression.literal().unwrap_or_default();
+    let mark = text.chars().nth(1).unwrap_or(';');
+    let is_other = |next: &str| !next.is_empty() && next.chars().nth(1) != Some(mark);
+    if text.split(';').any(is_other) || text.is_empty() {
+        return cx.add_path(Use::Target, Word::made());
+    }
+    for name in text
+        .split(mark)
+        .skip(2)
+        .step_by(3)
+        .filter(|name| !name.is_empty())
+    {
+        let name = if name.contains(['&', '\\']) {
+            Word::made()
+        } else {
+            Word::from_text(name)
+        };
+        cx.add_path(Use::Target, name.followed_by("*"));
+        cx.add_path(Use::Target, name);
     }
 }
