@@ -13,7 +13,7 @@ pub(super) struct WordUse {
     pub(super) files: Files,
     /// True if the program may change the file that the word names.
     pub(super) is_changed: bool,
-    /// True if the program makes, replaces or removes it.
+    /// True if the program makes, replaces or removes it, or may do so with the folder of git.
     pub(super) is_replaced: bool,
     /// True if the program is known to do so with more than an empty folder.
     pub(super) is_written: bool,
@@ -36,6 +36,9 @@ pub(super) fn path_words(
         let has_labels = command
             .program()
             .is_some_and(|name| matches!(&*name, "gh" | "glab"));
+        let mut pairs = command.argv.windows(2);
+        let omits_git = pairs.any(|pair| omits(&pair[0]) && is_folder_of_git(&pair[1]));
+        let may_replace = move |word: &Word| !is_git && !omits_git && is_folder_of_git(word);
         let writes = command.changes && !is_unknown && !command.is("mkdir");
         let has_parts = is_unknown || is_git || command.is_code || command.has_parts;
         let texts: HashSet<usize> = command.texts.iter().copied().collect();
@@ -66,7 +69,7 @@ pub(super) fn path_words(
                 let word_use = WordUse {
                     files: command.files,
                     is_changed: command.files == Files::Changed && !is_kept,
-                    is_replaced: (command.changes || is_unknown) && !is_kept,
+                    is_replaced: (command.changes || is_unknown || may_replace(whole)) && !is_kept,
                     is_written: writes && !is_kept,
                     is_certain,
                     is_git,
@@ -74,6 +77,22 @@ pub(super) fn path_words(
                 ((at, whole), (word, word_use))
             })
     })
+}
+
+/// Returns `true` for an option that leaves files out.
+fn omits(word: &Word) -> bool {
+    let prefix = word.literal_prefix();
+    prefix.starts_with('-')
+        && ["ignore", "exclude"]
+            .iter()
+            .any(|part| prefix.contains(part))
+}
+
+/// Returns `true` if the word ends in the name of the folder of git, in which a program that builds
+/// or downloads may put files.
+fn is_folder_of_git(word: &Word) -> bool {
+    let text = word.literal_prefix().to_ascii_lowercase();
+    text.trim_end_matches('/').ends_with(".git") && !omits(word)
 }
 
 /// Returns `true` for the first word of a command, if it names a program without its folder.
