@@ -1,7 +1,7 @@
 //! Finds the commands behind wrappers.
 
 use crate::permission::programs::{Arguments, Model, model};
-use crate::permission::protected::files_of_git;
+use crate::permission::protected::{files_of_git, in_protected_folders};
 
 use super::analysis::{Files, Reason, SimpleCommand, Tree, Use};
 use super::compound::is_name;
@@ -290,6 +290,9 @@ impl Tests {
 
 /// Returns the files and folders that `find` searches.
 fn starts(argv: &[Word]) -> Vec<Word> {
+    if argv.iter().any(|word| word.is("-files0-from")) {
+        return vec![Word::made()];
+    }
     let mut starts: Vec<Word> = argv[1..]
         .iter()
         .take_while(|word| {
@@ -368,6 +371,12 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
         cx.analysis.paths.push((Use::Target, file));
     }
     let is_changing = cuts || executes_editors(argv);
+    let pairs = argv.windows(2).filter(|pair| is_test(&pair[0]));
+    for pair in pairs.filter(|_| is_changing) {
+        for file in in_protected_folders(&pair[1].to_string()) {
+            cx.add_path(Use::TargetInFolder, Word::from_text(file));
+        }
+    }
     let runs_none = executed(argv).next().is_none();
     for file in git_files(argv).into_iter().filter(|_| is_changing) {
         // Of the files of git, this name is only that of `config.worktree`, without which git runs
@@ -428,6 +437,9 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
             // It runs in the folder of the file, or words behind the `+` belong to it.
             every_tail(cx, name, command);
             has_tails = true;
+        }
+        if text.ends_with("dir") {
+            cx.add_path(Use::Directory, Word::made());
         }
 
         let words = argv[start..end]
