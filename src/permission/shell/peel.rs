@@ -438,7 +438,7 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
             every_tail(cx, name, command);
             has_tails = true;
         }
-        if text.ends_with("dir") {
+        if text.ends_with("dir") && !executes_readers(argv) {
             cx.add_path(Use::Directory, Word::made());
         }
 
