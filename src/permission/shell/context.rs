@@ -48,6 +48,10 @@ pub(super) struct Context {
     pub(super) analysis: Analysis,
     /// The shell that runs the script being parsed.
     pub(super) shell: Shell,
+    /// True while a script is read as a shell reads it that knows no syntax of bash.
+    pub(super) is_posix: bool,
+    /// True if such a shell, which may run the script being parsed, finds other commands in it.
+    pub(super) has_other_reading: bool,
     /// True if that shell is zsh, in which patterns may run code.
     pub(super) is_zsh: bool,
     pub(super) work: usize,
@@ -150,6 +154,14 @@ impl Context {
         if self.shell != Shell::Bash {
             self.note(Reason::BashOnly(what));
         }
+    }
+
+    /// Notes such a construct, in which other shells find commands. Returns `false` if it has to be
+    /// read as those do.
+    pub(super) fn reads_as_bash(&mut self, what: &'static str) -> bool {
+        self.bash_only(what);
+        self.has_other_reading |= self.shell != Shell::Bash;
+        !self.is_posix
     }
 
     pub(super) fn stop<T>(&mut self, why: &'static str) -> Parse<T> {

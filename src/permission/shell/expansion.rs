@@ -19,8 +19,7 @@ impl Parser<'_> {
                 self.parameter(word, quoted)?;
                 self.cx.leave();
             }
-            Some(b'[') => {
-                self.cx.bash_only("`$[..]`");
+            Some(b'[') if self.cx.reads_as_bash("`$[..]`") => {
                 self.bump_by(2)?;
                 self.cx.enter()?;
                 if !self.arithmetic(b']', 1)? {
@@ -30,8 +29,7 @@ impl Parser<'_> {
                 self.cx.leave();
                 word.push_value(Some("#".to_owned()), true);
             }
-            Some(b'\'') if !quoted => {
-                self.cx.bash_only("`$'..'`");
+            Some(b'\'') if !quoted && self.cx.reads_as_bash("`$'..'`") => {
                 self.peek();
                 self.ansi(word)?;
             }
