@@ -353,7 +353,15 @@ impl<'a> Parser<'a> {
                 self.bump_by(6)?;
                 self.coproc()
             }
-            Some("!" | "in" | "[[" | "]]" | "time") | None => self.simple(),
+            Some("!" | "in" | "]]" | "time") | None => self.simple(),
+            Some("[[") => {
+                let stage = self.simple()?;
+                if let Some(at) = stage {
+                    // There is no such program, but its redirections open their files.
+                    self.cx.analysis.commands[at].argv.clear();
+                }
+                Ok(stage)
+            }
             Some(_) => self.cx.stop("a reserved word out of place"),
         }
     }
