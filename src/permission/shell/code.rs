@@ -123,9 +123,8 @@ pub(super) fn settings(cx: &mut Context, row: &Row<'_>) {
     let is_target = |word: &Word| word.literal().is_some_and(|text| !text.contains('='));
     let words = row.arguments.operands.iter();
     for word in words.filter(|word| !is_target(word)) {
-        if is_plain_setting(word) {
-            runs(cx, name, "=", command, word);
-        } else {
+        runs(cx, name, "=", command, word);
+        if !is_plain_setting(word) {
             cx.note(Reason::Option(name.to_owned(), word.to_string()));
         }
     }

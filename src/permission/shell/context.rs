@@ -294,18 +294,11 @@ impl Context {
             self.note(Reason::Variable(name.to_owned()));
         }
 
-        if let Some(value) = value.filter(|_| names_files(name)) {
-            let mut values = self.guesses(value);
-            values.push(value.clone());
-            for file in values.iter().flat_map(|value| written_files(name, value)) {
-                self.add_path(Use::Write, file);
-            }
-        }
-        let text = value.and_then(Word::literal);
-        if let Some(text) = text.as_ref().filter(|_| is_run(name) && !is_harmless) {
-            self.run_later(name, text.clone());
+        if !is_harmless || names_files(name) {
+            self.act_on(name, value, exported);
         }
 
+        let text = value.and_then(Word::literal);
         // A glob becomes file names, which are no numbers.
         let is_number = text.as_ref().map_or_else(
             || value.is_some_and(Word::is_number),
@@ -341,6 +334,34 @@ impl Context {
             None => {
                 self.analysis.unknown.insert(name.to_owned());
                 self.record_output(name, value);
+            }
+        }
+    }
+
+    /// Notes the files that programs may write, and the scripts that they may run, because of a
+    /// variable. Without a new value, one that was set before is exported now.
+    fn act_on(&mut self, name: &str, value: Option<&Word>, exported: bool) {
+        let values = match value {
+            Some(value) => {
+                let mut values = self.guesses(value);
+                values.push(value.clone());
+                values
+            }
+            None => self.constants.get(name).cloned().unwrap_or_default(),
+        };
+        for value in &values {
+            if exported || names_files(name) {
+                for file in written_files(name, value) {
+                    self.add_path(Use::Write, file);
+                }
+            }
+            let Some(text) = value.literal() else {
+                continue;
+            };
+            // Git runs what stands behind a `!`.
+            let script = text.strip_prefix('!').filter(|_| exported);
+            if let Some(script) = script.or(is_run(name).then_some(&*text)) {
+                self.run_later(name, script.to_owned());
             }
         }
     }
