@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::programs::wraps;
 use super::shell::{Analysis, Files, Part, SimpleCommand, Word, names_in, without_remarks};
 
 /// The maximum number of parts of a word that are examined; a word with more may name any file.
@@ -38,7 +39,9 @@ pub(super) fn path_words(
             .is_some_and(|name| matches!(&*name, "gh" | "glab"));
         let mut pairs = command.argv.windows(2);
         let omits_git = pairs.any(|pair| omits(&pair[0]) && is_folder_of_git(&pair[1]));
-        let may_replace = move |word: &Word| !is_git && !omits_git && is_folder_of_git(word);
+        let is_wrapper = command.program().is_some_and(|name| wraps(&name));
+        let has_names = is_git || is_wrapper || omits_git;
+        let may_replace = move |word: &Word| !has_names && is_folder_of_git(word);
         let writes = command.changes && !is_unknown && !command.is("mkdir");
         let has_parts = is_unknown || is_git || command.is_code || command.has_parts;
         let texts: HashSet<usize> = command.texts.iter().copied().collect();
