@@ -408,8 +408,8 @@ mod tests {
     /// The kinds of values of options.
     const VALUES: &str = "\
         archive cd file flag format git glob into jar kind linker marker mode module name names \
-        number outdir pattern pipe plugin property read rename rev sed sent setting sql strategy \
-        suffix text tree unpack unset url write write-out";
+        number outdir pattern pipe plugin prefix property read rename rev sed sent setting sql \
+        strategy suffix text tree unpack unset url write write-out";
 
     #[test]
     fn rows_have_known_kinds_and_marks_only() {

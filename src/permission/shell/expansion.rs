@@ -6,6 +6,7 @@ use super::context::Parse;
 use super::inputs::output_of;
 use super::listing::output;
 use super::parser::Parser;
+use super::shells::script_of;
 use super::word::{LISTED, Part, Word};
 
 impl Parser<'_> {
@@ -257,6 +258,13 @@ impl Parser<'_> {
                 let value = self.parameter_rest(quoted)?;
                 if operator == Some(b'=') {
                     self.cx.assign(name, Some(&value), false);
+                }
+                let (text, _) = script_of(&value);
+                if !quoted && text.contains(' ') {
+                    // It may be a program and its words.
+                    let outer = std::mem::replace(&mut self.cx.is_guessing, true);
+                    self.cx.run_later("${..}", text);
+                    self.cx.is_guessing = outer;
                 }
 
                 return Ok(());

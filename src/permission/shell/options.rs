@@ -189,6 +189,10 @@ fn option_value(cx: &mut Context, row: &Row<'_>, kind: &str, value: &Word) {
 
     match kind {
         "names" => any_files(cx, program),
+        "prefix" => {
+            cx.add_path(Use::Write, value.clone());
+            cx.add_path(Use::Target, value.followed_by("*"));
+        }
         "unset" => cx.unset(&value.to_string()),
         "file" if program.builds && value.is("-") => {
             shells::input(cx, name, command, false);
