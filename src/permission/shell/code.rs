@@ -123,8 +123,9 @@ pub(super) fn settings(cx: &mut Context, row: &Row<'_>) {
     let is_target = |word: &Word| word.literal().is_some_and(|text| !text.contains('='));
     let words = row.arguments.operands.iter();
     for word in words.filter(|word| !is_target(word)) {
-        runs(cx, name, "=", command, word);
-        if !is_plain_setting(word) {
+        if is_plain_setting(word) {
+            runs(cx, name, "=", command, word);
+        } else {
             cx.note(Reason::Option(name.to_owned(), word.to_string()));
         }
     }
