@@ -75,9 +75,10 @@ pub(super) fn written_files(name: &str, value: &Word) -> Vec<Word> {
         let end = text.get(2..).filter(|_| text.starts_with('-'));
         [Some(text), end]
     });
+    // Below the folder of git only some files are protected: a variable may well name the folder.
     let is_path = |text: &&str| {
-        let is_default = name == "GIT_DIR" && *text == ".git";
-        text.contains(['.', '/']) && !is_default
+        let is_folder_of_git = text.trim_end_matches('/').ends_with(".git");
+        text.contains(['.', '/']) && (names_files(name) || !is_folder_of_git)
     };
     let names = names.flatten().filter(is_path);
     let names = names.map(|text| Word::from_text(text).with_home());
