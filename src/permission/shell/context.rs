@@ -294,7 +294,7 @@ impl Context {
             self.note(Reason::Variable(name.to_owned()));
         }
 
-        if !is_harmless || names_files(name) {
+        if !is_harmless && (exported || names_files(name) || is_run(name)) {
             self.act_on(name, value, exported);
         }
 
