@@ -156,7 +156,7 @@ pub(super) fn in_protected_folders(name: &str) -> impl Iterator<Item = String> {
         (".cargo", "config.toml"),
         (".cursor", "mcp.json hooks.json"),
     ];
-    let files = FILES.iter().filter(move |(_, files)| {
+    let files = FILES.into_iter().filter(move |(_, files)| {
         let mut files = files.split_whitespace();
         files.any(|file| file.eq_ignore_ascii_case(name))
     });
