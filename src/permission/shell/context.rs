@@ -352,7 +352,7 @@ impl Context {
         for value in &values {
             if exported || names_files(name) {
                 for file in written_files(name, value) {
-                    self.add_path(Use::Write, file);
+                    self.add_path(Use::Target, file);
                 }
             }
             let Some(text) = value.literal() else {
