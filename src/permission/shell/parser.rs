@@ -433,6 +433,9 @@ impl<'a> Parser<'a> {
         });
         cx.is_posix = false;
         cx.is_guessing = outer;
+        if cx.work >= MAX_WORK {
+            cx.leave_out(Reason::Limit("nested scripts"));
+        }
     }
 
     /// Parses `text` as a script found behind `via`. Its errors are noted, they do not stop the
