@@ -69,10 +69,11 @@ pub(super) fn path_words(
                 words.map(move |word| (whole, word, is_kept, is_certain))
             })
             .map(move |(whole, word, is_kept, is_certain)| {
+                let is_replaced = command.changes || is_unknown || is_certain && may_replace(whole);
                 let word_use = WordUse {
                     files: command.files,
                     is_changed: command.files == Files::Changed && !is_kept,
-                    is_replaced: (command.changes || is_unknown || may_replace(whole)) && !is_kept,
+                    is_replaced: is_replaced && !is_kept,
                     is_written: writes && !is_kept,
                     is_certain,
                     is_git,
