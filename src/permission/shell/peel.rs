@@ -438,7 +438,9 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
             every_tail(cx, name, command);
             has_tails = true;
         }
-        if text.ends_with("dir") && !executes_readers(argv) {
+        let is_long = end - start > MAX_TAILS;
+        let may_name_git = || is_long || argv[start..end].iter().any(may_be_of_git);
+        if text.ends_with("dir") && may_name_git() && !executes_readers(argv) {
             cx.add_path(Use::Directory, Word::made());
         }
 
@@ -452,6 +454,13 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
 
         at = end + 1;
     }
+}
+
+/// Returns `true` if the word, or a part of it, is the name of a file of git in its folder.
+fn may_be_of_git(word: &Word) -> bool {
+    let text = word.to_string();
+    let mut names = text.split(['/', '=']).chain([&*text]);
+    names.any(|name| !name.is_empty() && !files_of_git(name).is_empty())
 }
 
 /// Returns `true` if the words behind this one are a program and its arguments.
