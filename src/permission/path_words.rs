@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::programs::wraps;
 use super::shell::{Analysis, Files, Part, SimpleCommand, Word, names_in, without_remarks};
 
 /// The maximum number of parts of a word that are examined; a word with more may name any file.
@@ -13,7 +14,7 @@ pub(super) struct WordUse {
     pub(super) files: Files,
     /// True if the program may change the file that the word names.
     pub(super) is_changed: bool,
-    /// True if the program makes, replaces or removes it.
+    /// True if the program makes, replaces or removes it, or may do so with the folder of git.
     pub(super) is_replaced: bool,
     /// True if the program is known to do so with more than an empty folder.
     pub(super) is_written: bool,
@@ -36,6 +37,11 @@ pub(super) fn path_words(
         let has_labels = command
             .program()
             .is_some_and(|name| matches!(&*name, "gh" | "glab"));
+        let mut pairs = command.argv.windows(2);
+        let omits_git = pairs.any(|pair| omits(&pair[0]) && is_folder_of_git(&pair[1]));
+        let is_wrapper = command.program().is_some_and(|name| wraps(&name));
+        let has_names = is_git || is_wrapper || omits_git;
+        let may_replace = move |word: &Word| !has_names && is_folder_of_git(word);
         let writes = command.changes && !is_unknown && !command.is("mkdir");
         let has_parts = is_unknown || is_git || command.is_code || command.has_parts;
         let texts: HashSet<usize> = command.texts.iter().copied().collect();
@@ -63,10 +69,11 @@ pub(super) fn path_words(
                 words.map(move |word| (whole, word, is_kept, is_certain))
             })
             .map(move |(whole, word, is_kept, is_certain)| {
+                let is_replaced = command.changes || is_unknown || is_certain && may_replace(whole);
                 let word_use = WordUse {
                     files: command.files,
                     is_changed: command.files == Files::Changed && !is_kept,
-                    is_replaced: (command.changes || is_unknown) && !is_kept,
+                    is_replaced: is_replaced && !is_kept,
                     is_written: writes && !is_kept,
                     is_certain,
                     is_git,
@@ -74,6 +81,22 @@ pub(super) fn path_words(
                 ((at, whole), (word, word_use))
             })
     })
+}
+
+/// Returns `true` for an option that leaves files out.
+fn omits(word: &Word) -> bool {
+    let prefix = word.literal_prefix();
+    prefix.starts_with('-')
+        && ["ignore", "exclude"]
+            .iter()
+            .any(|part| prefix.contains(part))
+}
+
+/// Returns `true` if the word ends in the name of the folder of git, in which a program that builds
+/// or downloads may put files.
+fn is_folder_of_git(word: &Word) -> bool {
+    let text = word.literal_prefix().to_ascii_lowercase();
+    text.trim_end_matches('/').ends_with(".git") && !omits(word)
 }
 
 /// Returns `true` for the first word of a command, if it names a program without its folder.

@@ -148,6 +148,21 @@ pub(super) fn files_of_git(name: &str) -> Vec<String> {
         .collect()
 }
 
+/// Returns the paths of this name in protected folders, if files that programs run have it there.
+pub(super) fn in_protected_folders(name: &str) -> impl Iterator<Item = String> {
+    const FILES: [(&str, &str); 4] = [
+        (".claude", "settings.json settings.local.json"),
+        (".vscode", "settings.json tasks.json launch.json mcp.json"),
+        (".cargo", "config.toml"),
+        (".cursor", "mcp.json hooks.json"),
+    ];
+    let files = FILES.into_iter().filter(move |(_, files)| {
+        let mut files = files.split_whitespace();
+        files.any(|file| file.eq_ignore_ascii_case(name))
+    });
+    files.map(move |(folder, _)| format!("{folder}/{name}"))
+}
+
 /// The paths that need an answer before they are written.
 #[derive(Clone, Copy)]
 pub(super) struct ProtectedPaths<'a> {

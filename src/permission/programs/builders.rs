@@ -23,7 +23,7 @@ npm bun: start stop restart test t tst build lint dev typecheck format check cle
 pnpm yarn bun: run run-script | X | run name tail | -sTBr -F:text --silent --if-present --recursive --parallel --stream --no-bail --workspace-root --filter:text --reporter:text --prefix:cd -C:cd --dir:cd --cwd:cd
 pnpm yarn: start stop restart test t tst build lint dev typecheck format check clean watch serve preview e2e coverage | H | name tail | --prefix:cd -C:cd --dir:cd --cwd:cd --config.*!hidden
 npm pnpm yarn bun: init create | X | none | -yw --yes --private
-make gmake | X | make | -kBnisqwrRtdSeb -j?text -l?text -Wo:text -C:cd --directory:cd --jobs?text --keep-going --silent --quiet --always-make --dry-run --just-print --no-print-directory --print-directory --output-sync?text -O?text --touch --question --load-average?text --debug?text --trace --warn-undefined-variables --no-builtin-rules
+make gmake | X | make parts | -kBnisqwrRtdSeb -j?text -l?text -Wo:text -C:cd --directory:cd --jobs?text --keep-going --silent --quiet --always-make --dry-run --just-print --no-print-directory --print-directory --output-sync?text -O?text --touch --question --load-average?text --debug?text --trace --warn-undefined-variables --no-builtin-rules
 ninja | X | text | -jkl:text -vnd -C:cd --verbose --quiet
 cmake | X | text | -S:file -B:file -GUTAt:text -D:property --build:file --target:text --config:text --parallel?text -j?text --verbose -v --preset:text --prefix:file --clean-first --fresh --list-presets --workflow -N -L --version --help -W:text --component:text
 ctest | X | text | -VQNFj?text -RELC:text --output-on-failure --test-dir:cd --verbose --preset:text --timeout:text --parallel:text --rerun-failed

@@ -18,8 +18,8 @@ const LAUNCHERS: &str = "\
     gnome-terminal at batch crontab dtach daemonize setuidgid chpst run-parts eatmydata cpulimit \
     trickle systemd-cat nyc cross-env env-cmd concurrently kcov xcrun gtime envchain uftrace \
     npm:explore,run+env,run-script+env pnpm:explore,run+env mpirun mpiexec srun honcho:run \
-    foreman:run rename mmv ld.so launchctl:asuser,bsexec,submit go:tool+test2json \
-    flatpak:build,enter";
+    foreman:run rename rename.ul prename perl-rename file-rename mmv ld.so \
+    launchctl:asuser,bsexec,submit go:tool+test2json flatpak:build,enter";
 
 /// They run it elsewhere, in a container, or from a package: a rule that names them allows that.
 const ELSEWHERE: &str = "\

@@ -298,9 +298,9 @@ impl Program {
 
     /// Returns the marks of its options that add to what it does.
     pub(super) fn added_marks(&self) -> impl Iterator<Item = &'static str> {
-        const ADDED: [&str; 11] = [
-            "all", "cut", "dot", "edit", "effect", "follow", "hidden", "link", "links", "tree",
-            "written",
+        const ADDED: [&str; 12] = [
+            "all", "any", "cut", "dot", "edit", "effect", "follow", "hidden", "link", "links",
+            "tree", "written",
         ];
         let marks = self.options.iter().map(|(_, entry)| entry.mark);
         marks.filter(|mark| ADDED.contains(mark))
@@ -401,15 +401,15 @@ mod tests {
 
     /// The marks of options.
     const MARKS: &str = "\
-        about again all backup braces change console create cut diff dot edit effect extract \
+        about again all any backup braces change console create cut diff dot edit effect extract \
         first follow here hidden link links list parents second shell tree unpacked whole word \
         written";
 
     /// The kinds of values of options.
     const VALUES: &str = "\
         archive cd file flag format git glob into jar kind linker marker mode module name names \
-        number outdir pattern pipe plugin property read rev sed sent setting sql strategy suffix \
-        text tree unpack unset url write write-out";
+        number outdir pattern pipe plugin prefix property read rename rev sed sent setting sql \
+        strategy suffix text tree unpack unset url write write-out";
 
     #[test]
     fn rows_have_known_kinds_and_marks_only() {

@@ -45,8 +45,7 @@ fn read(cx: &mut Context, command: &str) {
 
     // Some shells drop these: what is denied without them stays denied.
     let text = command.replace(|c: char| c == '\0' || is_hidden(c), "");
-    // A parser that stops has noted why.
-    let _noted = Parser::new(&text, cx).script();
+    Parser::read(cx, &text);
     inspect(cx);
 }
 

@@ -164,6 +164,8 @@ fn source(cx: &mut Context, name: &str, command: &SimpleCommand) {
     cx.note(Reason::Builtin(name.to_owned()));
     let is_file = |word: &Word| word.literal().is_some_and(|file| !is_special(&file));
     if let Some(file) = command.argv.get(1).filter(|word| !is_file(word)) {
+        // Other words are positional parameters of the script.
+        cx.analysis.sets_any |= command.argv.len() > 2 && file.literal().is_some();
         script_file(cx, name, command, file);
     }
 }

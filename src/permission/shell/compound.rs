@@ -29,7 +29,7 @@ impl Parser<'_> {
 
         match word {
             "select" => self.cx.bash_only("`select`"),
-            "[[" => self.cx.bash_only("`[[`"),
+            "[[" if !self.cx.reads_as_bash("`[[`") => return Ok(false),
             _ => {}
         }
 
@@ -69,8 +69,7 @@ impl Parser<'_> {
     }
 
     fn subshell(&mut self) -> Parse<()> {
-        if self.peek_at(1) == Some(b'(') {
-            self.cx.bash_only("`((`");
+        if self.peek_at(1) == Some(b'(') && self.cx.reads_as_bash("`((`") {
             let start = self.pos;
             self.bump_by(2)?;
             if self.arithmetic(b')', 2)? {

@@ -49,6 +49,10 @@ pub(super) struct Context {
     pub(super) analysis: Analysis,
     /// The shell that runs the script being parsed.
     pub(super) shell: Shell,
+    /// True while a script is read as a shell reads it that knows no syntax of bash.
+    pub(super) is_posix: bool,
+    /// True if such a shell, which may run the script being parsed, finds other commands in it.
+    pub(super) has_other_reading: bool,
     /// True if that shell is zsh, in which patterns may run code.
     pub(super) is_zsh: bool,
     pub(super) work: usize,
@@ -161,6 +165,14 @@ impl Context {
         if self.shell != Shell::Bash {
             self.note(Reason::BashOnly(what));
         }
+    }
+
+    /// Notes such a construct, in which other shells find commands. Returns `false` if it has to be
+    /// read as those do.
+    pub(super) fn reads_as_bash(&mut self, what: &'static str) -> bool {
+        self.bash_only(what);
+        self.has_other_reading |= self.shell != Shell::Bash;
+        !self.is_posix
     }
 
     pub(super) fn stop<T>(&mut self, why: &'static str) -> Parse<T> {
@@ -293,18 +305,11 @@ impl Context {
             self.note(Reason::Variable(name.to_owned()));
         }
 
-        if let Some(value) = value.filter(|_| names_files(name)) {
-            let mut values = self.guesses(value);
-            values.push(value.clone());
-            for file in values.iter().flat_map(|value| written_files(name, value)) {
-                self.add_path(Use::Write, file);
-            }
-        }
-        let text = value.and_then(Word::literal);
-        if let Some(text) = text.as_ref().filter(|_| is_run(name) && !is_harmless) {
-            self.run_later(name, text.clone());
+        if !is_harmless && (exported || names_files(name) || is_run(name)) {
+            self.act_on(name, value, exported);
         }
 
+        let text = value.and_then(Word::literal);
         // A glob becomes file names, which are no numbers.
         let is_number = text.as_ref().map_or_else(
             || value.is_some_and(Word::is_number),
@@ -340,6 +345,34 @@ impl Context {
             None => {
                 self.analysis.unknown.insert(name.to_owned());
                 self.record_output(name, value);
+            }
+        }
+    }
+
+    /// Notes the files that programs may write, and the scripts that they may run, because of a
+    /// variable. Without a new value, one that was set before is exported now.
+    fn act_on(&mut self, name: &str, value: Option<&Word>, exported: bool) {
+        let values = match value {
+            Some(value) => {
+                let mut values = self.guesses(value);
+                values.push(value.clone());
+                values
+            }
+            None => self.constants.get(name).cloned().unwrap_or_default(),
+        };
+        for value in &values {
+            if exported || names_files(name) {
+                for file in written_files(name, value) {
+                    self.add_path(Use::Target, file);
+                }
+            }
+            let Some(text) = value.literal() else {
+                continue;
+            };
+            // Git runs what stands behind a `!`.
+            let script = text.strip_prefix('!').filter(|_| exported);
+            if let Some(script) = script.or(is_run(name).then_some(&*text)) {
+                self.run_later(name, script.to_owned());
             }
         }
     }

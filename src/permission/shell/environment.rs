@@ -16,13 +16,10 @@ const RUN: &str = "\
     PAGER EDITOR VISUAL COMMAND CMD SHELL ASKPASS BROWSER DIFF GIT_SSH RSH LESSOPEN LESSCLOSE \
     WRAPPER RUNNER BASH_ENV";
 
-/// Variables that name a file or a folder that programs write.
+/// Variables that name a file or a folder that programs write, also if they are exported later.
 const WRITTEN: &str = "\
     GIT_INDEX_FILE SSLKEYLOGFILE LLVM_PROFILE_FILE COVERAGE_FILE PIP_LOG CARGO_TARGET_DIR \
-    PYTHONPYCACHEPREFIX NODE_V8_COVERAGE HISTFILE GIT_WORK_TREE";
-
-/// Variables that hold options of a program, among them the folder that it unpacks to.
-const OPTIONS: [&str; 3] = ["TAR_OPTIONS", "UNZIP", "UNZIPOPT"];
+    PYTHONPYCACHEPREFIX NODE_V8_COVERAGE HISTFILE GIT_WORK_TREE TAR_OPTIONS UNZIP UNZIPOPT";
 
 /// Returns `true` if setting the variable changes nothing of what programs run, read and write.
 pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
@@ -52,29 +49,40 @@ pub(super) fn is_run(name: &str) -> bool {
 
 /// Returns `true` if the value of the variable may name a file or a folder that programs write.
 pub(super) fn names_files(name: &str) -> bool {
-    let mut names = WRITTEN.split_whitespace().chain(OPTIONS);
+    let mut names = WRITTEN.split_whitespace();
     name.starts_with("GIT_TRACE") || names.any(|known| known == name)
 }
 
-/// Returns the files and folders that the value of such a variable names, if it is known.
+/// Returns the files and folders that programs may write because of the value of a variable: the
+/// value of one that [`names_files`], and the names in any other, which may hold options or code.
 pub(super) fn written_files(name: &str, value: &Word) -> Vec<Word> {
     let is_known = |part: &Part| match part {
         Part::Value { .. } => matches!(part.variable(), Some("PWD" | "HOME")),
         _ => true,
     };
     let text = value.literal();
-    if OPTIONS.contains(&name) {
-        let options = text.unwrap_or_default();
-        // `-d folder`, `-dfolder`, `--directory=folder`
-        let files = names_in(&options).flat_map(|file| [Some(file), file.get(2..)]);
-        let files = files.flatten().filter(|file| !file.is_empty());
-        return files.map(Word::from_text).collect();
-    }
     // Git takes other values than absolute paths as numbers and answers.
     let is_answer =
         name.starts_with("GIT_TRACE") && text.is_some_and(|text| !text.starts_with('/'));
-    let is_file = !value.is("") && !is_answer && value.parts.iter().all(is_known);
-    is_file.then(|| value.clone()).into_iter().collect()
+    let is_file =
+        names_files(name) && !value.is("") && !is_answer && value.parts.iter().all(is_known);
+    let file = is_file.then(|| value.clone());
+
+    let texts: Vec<&str> = value.parts.iter().filter_map(Part::text).collect();
+    let texts = texts.join("=");
+    // `-d folder`, `-dfolder`, `--directory=folder`
+    let names = names_in(&texts).flat_map(|text| {
+        let end = text.get(2..).filter(|_| text.starts_with('-'));
+        [Some(text), end]
+    });
+    // Below the folder of git only some files are protected: a variable may well name the folder.
+    let is_path = |text: &&str| {
+        let is_folder_of_git = text.trim_end_matches('/').ends_with(".git");
+        text.contains(['.', '/']) && (names_files(name) || !is_folder_of_git)
+    };
+    let names = names.flatten().filter(is_path);
+    let names = names.map(|text| Word::from_text(text).with_home());
+    file.into_iter().chain(names).collect()
 }
 
 /// Returns `true` if the name is in lower case, which only the script itself uses.

@@ -6,6 +6,7 @@ use super::context::Parse;
 use super::inputs::output_of;
 use super::listing::output;
 use super::parser::Parser;
+use super::shells::script_of;
 use super::word::{LISTED, Part, Word};
 
 impl Parser<'_> {
@@ -19,8 +20,7 @@ impl Parser<'_> {
                 self.parameter(word, quoted)?;
                 self.cx.leave();
             }
-            Some(b'[') => {
-                self.cx.bash_only("`$[..]`");
+            Some(b'[') if self.cx.reads_as_bash("`$[..]`") => {
                 self.bump_by(2)?;
                 self.cx.enter()?;
                 if !self.arithmetic(b']', 1)? {
@@ -30,8 +30,7 @@ impl Parser<'_> {
                 self.cx.leave();
                 word.push_value(Some("#".to_owned()), true);
             }
-            Some(b'\'') if !quoted => {
-                self.cx.bash_only("`$'..'`");
+            Some(b'\'') if !quoted && self.cx.reads_as_bash("`$'..'`") => {
                 self.peek();
                 self.ansi(word)?;
             }
@@ -259,6 +258,13 @@ impl Parser<'_> {
                 let value = self.parameter_rest(quoted)?;
                 if operator == Some(b'=') {
                     self.cx.assign(name, Some(&value), false);
+                }
+                let (text, _) = script_of(&value);
+                if !quoted && text.contains(' ') {
+                    // It may be a program and its words.
+                    let outer = std::mem::replace(&mut self.cx.is_guessing, true);
+                    self.cx.run_later("${..}", text);
+                    self.cx.is_guessing = outer;
                 }
 
                 return Ok(());

@@ -167,7 +167,13 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
     if command.argv.last().is_some_and(is_unknown) {
         cx.analysis.unknown.insert("_".to_owned());
     }
-    for at in 0..count {
+    // The shell also splits values at other characters, if the script sets them.
+    let values = cx.constants.get("IFS").into_iter().flatten();
+    let marks: String = values.filter_map(Word::literal).collect();
+    let readings = 1 + usize::from(!marks.trim().is_empty());
+    for reading in 0..count * readings {
+        let (at, splits) = (reading / readings, reading % readings > 0);
+        let is_end = |c: char| c.is_whitespace() || splits && marks.contains(c);
         let mut argv = Vec::new();
         // The shell expands the wildcards of values that are not quoted, too.
         let (mut patterns, mut is_expanded) = (Vec::new(), false);
@@ -175,7 +181,10 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
             let guess = guesses.get(at).or(guesses.last()).unwrap_or(word);
             let may_split = word.may_split();
             let words = match guess.literal().filter(|_| may_split) {
-                Some(text) => text.split_whitespace().map(Word::from_text).collect(),
+                Some(text) => {
+                    let texts = text.split(is_end).filter(|text| !text.is_empty());
+                    texts.map(Word::from_text).collect()
+                }
                 None => vec![guess.clone()],
             };
             for word in words {
@@ -223,6 +232,10 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         .map(ToString::to_string)
         .collect();
     if is_launcher(name, &words) {
+        if name.contains("rename") || name == "mmv" {
+            // It makes names by a pattern.
+            cx.add_path(Use::Target, Word::made());
+        }
         peel::every_tail(cx, name, command);
         return inputs::examine(cx, index, name, command);
     }

@@ -42,6 +42,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod tree_copies;
+mod trees;
 mod word;
 
 pub(crate) use analyse::analyse;

@@ -61,6 +61,11 @@ pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
             "edit" => cx.note(Reason::Edit(name.to_owned(), option.clone())),
             "effect" => cx.note(Reason::Effect(name.to_owned(), option.clone())),
             "hidden" => cx.note(Reason::Option(name.to_owned(), option.clone())),
+            // The names of the files that it makes stand elsewhere.
+            "any" => {
+                cx.note(Reason::Effect(name.to_owned(), option.clone()));
+                cx.add_path(Use::Target, Word::made());
+            }
             _ => {}
         }
     }
@@ -172,6 +177,7 @@ fn option_value(cx: &mut Context, row: &Row<'_>, kind: &str, value: &Word) {
         "suffix" => !is_backup(name, value),
         "file" | "read" => is_address(value, program),
         "pipe" => prefix.is_empty() || prefix.starts_with(['|', '!']),
+        "rename" => true,
         "property" => !is_plain_property(value),
         "sql" | "flag" | "name" | "rev" | "format" | "plugin" | "linker" | "strategy" | "mode"
         | "write-out" => !value.literal().is_some_and(is_known),
@@ -183,6 +189,10 @@ fn option_value(cx: &mut Context, row: &Row<'_>, kind: &str, value: &Word) {
 
     match kind {
         "names" => any_files(cx, program),
+        "prefix" => {
+            cx.add_path(Use::Write, value.clone());
+            cx.add_path(Use::Target, value.followed_by("*"));
+        }
         "unset" => cx.unset(&value.to_string()),
         "file" if program.builds && value.is("-") => {
             shells::input(cx, name, command, false);

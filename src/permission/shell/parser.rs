@@ -354,6 +354,14 @@ impl<'a> Parser<'a> {
                 self.coproc()
             }
             Some("!" | "in" | "]]" | "time") | None => self.simple(),
+            Some("[[") => {
+                let stage = self.simple()?;
+                if let Some(at) = stage {
+                    // There is no such program, but its redirections open their files.
+                    self.cx.analysis.commands[at].argv.clear();
+                }
+                Ok(stage)
+            }
             Some(_) => self.cx.stop("a reserved word out of place"),
         }
     }
@@ -407,6 +415,29 @@ impl<'a> Parser<'a> {
         Ok(stage)
     }
 
+    /// Parses a whole text. If another shell than bash may run it and finds other commands in it,
+    /// those only may run.
+    pub(super) fn read(cx: &mut Context, text: &str) {
+        let (depth, piped) = (cx.depth, cx.piped);
+        cx.has_other_reading = false;
+        // A parser that stops has noted why.
+        let _noted = Parser::new(text, cx).script();
+        if !cx.has_other_reading || cx.work >= MAX_WORK {
+            return;
+        }
+        (cx.depth, cx.piped) = (depth, piped);
+        let outer = std::mem::replace(&mut cx.is_guessing, true);
+        cx.is_posix = true;
+        cx.examine_text(|cx| {
+            let _noted = Parser::new(text, cx).script();
+        });
+        cx.is_posix = false;
+        cx.is_guessing = outer;
+        if cx.work >= MAX_WORK {
+            cx.leave_out(Reason::Limit("nested scripts"));
+        }
+    }
+
     /// Parses `text` as a script found behind `via`. Its errors are noted, they do not stop the
     /// outer parser: what it runs may be incomplete, and that is noted too.
     pub(super) fn nested(cx: &mut Context, text: &str, via: Vec<String>, piped: bool) {
@@ -416,8 +447,7 @@ impl<'a> Parser<'a> {
         let depth = cx.depth;
         let outer_via = std::mem::replace(&mut cx.via, via);
         let outer_piped = std::mem::replace(&mut cx.piped, usize::from(piped));
-        // A parser that stops has noted why.
-        let _noted = Parser::new(text, cx).script();
+        Parser::read(cx, text);
         cx.via = outer_via;
         cx.piped = outer_piped;
         cx.depth = depth;

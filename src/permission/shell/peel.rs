@@ -1,7 +1,7 @@
 //! Finds the commands behind wrappers.
 
 use crate::permission::programs::{Arguments, Model, model};
-use crate::permission::protected::files_of_git;
+use crate::permission::protected::{files_of_git, in_protected_folders};
 
 use super::analysis::{Files, Reason, SimpleCommand, Tree, Use};
 use super::compound::is_name;
@@ -188,9 +188,7 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     // Protected files are among those that no name selects.
     let is_here = |word: &Word| word.is(".");
     if cuts && !changes_by_name(argv) && starts.iter().any(is_here) {
-        let mut file = Word::default();
-        file.push_value(None, true);
-        cx.add_path(Use::Target, file);
+        cx.add_path(Use::Target, Word::made());
     }
 
     if cuts || runs || !selects {
@@ -292,6 +290,9 @@ impl Tests {
 
 /// Returns the files and folders that `find` searches.
 fn starts(argv: &[Word]) -> Vec<Word> {
+    if argv.iter().any(|word| word.is("-files0-from")) {
+        return vec![Word::made()];
+    }
     let mut starts: Vec<Word> = argv[1..]
         .iter()
         .take_while(|word| {
@@ -370,6 +371,12 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
         cx.analysis.paths.push((Use::Target, file));
     }
     let is_changing = cuts || executes_editors(argv);
+    let pairs = argv.windows(2).filter(|pair| is_test(&pair[0]));
+    for pair in pairs.filter(|_| is_changing) {
+        for file in in_protected_folders(&pair[1].to_string()) {
+            cx.add_path(Use::TargetInFolder, Word::from_text(file));
+        }
+    }
     let runs_none = executed(argv).next().is_none();
     for file in git_files(argv).into_iter().filter(|_| is_changing) {
         // Of the files of git, this name is only that of `config.worktree`, without which git runs
@@ -431,6 +438,11 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
             every_tail(cx, name, command);
             has_tails = true;
         }
+        let is_long = end - start > MAX_TAILS;
+        let may_name_git = || is_long || argv[start..end].iter().any(may_be_of_git);
+        if text.ends_with("dir") && may_name_git() && !executes_readers(argv) {
+            cx.add_path(Use::Directory, Word::made());
+        }
 
         let words = argv[start..end]
             .iter()
@@ -442,6 +454,13 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
 
         at = end + 1;
     }
+}
+
+/// Returns `true` if the word, or a part of it, is the name of a file of git in its folder.
+fn may_be_of_git(word: &Word) -> bool {
+    let text = word.to_string();
+    let mut names = text.split(['/', '=']).chain([&*text]);
+    names.any(|name| !name.is_empty() && !files_of_git(name).is_empty())
 }
 
 /// Returns `true` if the words behind this one are a program and its arguments.

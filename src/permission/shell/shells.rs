@@ -117,6 +117,8 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     }
 
     if options.reads_input {
+        // Positional parameters of the script.
+        cx.analysis.sets_any = true;
         return input(cx, name, command, true);
     }
 

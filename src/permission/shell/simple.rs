@@ -205,12 +205,11 @@ impl Parser<'_> {
         let mut element = false;
         if self.peek() == Some(b'[') {
             // Only an assignment if `]=` follows; else it is a pattern such as `a[bc]`.
-            if !self.subscript_assigns() {
+            if !self.subscript_assigns() || !self.cx.reads_as_bash("an array") {
                 self.pos = start;
                 return Ok(None);
             }
 
-            self.cx.bash_only("an array");
             self.bump()?;
             if !self.arithmetic(b']', 1)? {
                 return self.cx.stop("a subscript");

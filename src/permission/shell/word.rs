@@ -116,6 +116,13 @@ impl Word {
         }
     }
 
+    /// A word that the command makes: it may name any file, among them protected ones.
+    pub(crate) fn made() -> Self {
+        let mut word = Self::default();
+        word.push_value(None, true);
+        word
+    }
+
     /// Returns the word's text, if it is literal.
     pub(crate) fn literal(&self) -> Option<String> {
         let is_known = |part: &Part| matches!(part, Part::Text { .. } | Part::Brace(_));
