@@ -35,7 +35,8 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 ///   and has dropped the session, the run emits a warning.
 /// * The messages of this store come before the messages of the agent's own store. Those that
 ///   [`Session::rewind_to`](crate::Session::rewind_to) takes back are removed from both.
-/// * The task list and the files are those of the store with the later messages.
+/// * The task list and the files are those of the store with the later messages; with the same
+///   messages, those of the agent's own store.
 /// * The session is leased during the run: a second run of it fails with
 ///   [`ErrorKind::SessionBusy`](crate::ErrorKind::SessionBusy) inside the hook's error.
 /// * Damaged data in the store causes a warning.
@@ -111,11 +112,11 @@ impl Hook for SessionHooks {
         let is_new = result.is_none();
         let mut session = result.unwrap_or_default();
         let mut inputs = inputs_of(&session);
-        let shared_len = shared_len(&state.messages, &session.state.messages);
+        let shared_count = shared_len(&state.messages, &session.state.messages);
         // A history that has nothing in common with the one that was cut stays as it is.
         let cut_len = cx
             .history_cut()
-            .filter(|len| *len == 0 || shared_len > 0)
+            .filter(|len| *len == 0 || shared_count > 0)
             .map(|len| len.min(session.state.messages.len()));
         if let Some(len) = cut_len {
             session = cut(&id, session, len)?;
@@ -138,14 +139,14 @@ impl Hook for SessionHooks {
             return Ok(state);
         }
 
-        for damage in damage_texts(&session.damage) {
-            cx.warn(format!(
-                "the session {id:?} in the hook's store is damaged: {damage}"
-            ));
-        }
+        warn_of_damage(cx, &session, &id);
 
-        // Messages that this store does not have are later than its tasks and files.
-        let is_own_newer = cx.history_cut().is_some() || shared_len < state.messages.len();
+        // Messages that this store does not have are later than its tasks and files. With the same
+        // messages, the agent's own store is saved last.
+        let has_later_messages = shared_count < session.state.messages.len();
+        let is_own_newer = cx.history_cut().is_some()
+            || shared_count < state.messages.len()
+            || (shared_count > 0 && !has_later_messages);
         Ok(restored(state, session.state, messages, is_own_newer))
     }
 
@@ -170,6 +171,15 @@ impl fmt::Debug for SessionHooks {
     }
 }
 
+/// Emits a warning for each damaged part of a stored session.
+fn warn_of_damage(cx: &RunContext, session: &StoredSession, id: &str) {
+    for damage in damage_texts(&session.damage) {
+        cx.warn(format!(
+            "the session {id:?} in the hook's store is damaged: {damage}"
+        ));
+    }
+}
+
 /// Returns all inputs of a stored session.
 fn inputs_of(session: &StoredSession) -> Inputs {
     let mut inputs = session.state.inputs.clone();
@@ -185,8 +195,8 @@ fn inputs_of(session: &StoredSession) -> Inputs {
 }
 
 /// Returns the state of a run whose session was stored in this state, with the messages of both.
-/// `is_own_newer` is true if the agent's own store has later messages, or had them before they were
-/// taken back.
+/// `is_own_newer` is true unless the hook's store alone has later messages, or the agent's own
+/// store has none.
 fn restored(
     mut state: AgentState,
     stored: AgentState,

@@ -402,11 +402,11 @@ async fn messages_in_both_stores_are_merged_without_duplicates() {
     assert_eq!((&*known.text, known.turns), ("One.", 0));
 }
 
-/// The two stores of a session have the same history, and then one of them another pair of messages
-/// and another task list.
+/// The two stores of a session have the same history, and then one of them another task list. The
+/// same one has another pair of messages, or none has.
 #[tokio::test]
 async fn task_list_is_that_of_the_store_with_the_later_messages() {
-    for is_own_later in [true, false] {
+    for (is_own_later, adds_messages) in [(true, true), (false, true), (true, false)] {
         let (own, by_hand) = (ThreadStore::new(), ThreadStore::new());
         let model = ScriptedModel::new().say("One.").say("Two.");
         let agent = agent(model)
@@ -418,12 +418,15 @@ async fn task_list_is_that_of_the_store_with_the_later_messages() {
 
         let later = if is_own_later { &own } else { &by_hand };
         let mut state = later.get("s").unwrap();
-        state.messages = state.messages.human("Between").ai("Between.");
+        if adds_messages {
+            state.messages = state.messages.human("Between").ai("Between.");
+        }
         state.todos = Arc::new(vec![Todo::new("1", "later")]);
         later.save("s", state);
         let output = agent.session("s").run("Second").await.unwrap();
-        assert_eq!(output.messages.len(), 6);
-        assert_eq!(output.state.todos.len(), 1, "own later: {is_own_later}");
+        assert_eq!(output.messages.len(), if adds_messages { 6 } else { 4 });
+        let case = format!("own later: {is_own_later}, adds messages: {adds_messages}");
+        assert_eq!(output.state.todos.len(), 1, "{case}");
         assert_eq!(by_hand.get("s").unwrap().todos.len(), 1);
     }
 }
