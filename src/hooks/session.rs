@@ -124,6 +124,7 @@ impl Hook for SessionHooks {
         }
 
         let messages = merge(&state.messages, &session.state.messages);
+        clear_moved_positions(&mut session.state, &mut inputs, &messages);
         let warning = lease.dropped_warning(None).filter(|_| is_new);
         cx.set_value(LeasedSession {
             lease: Mutex::new(Some(lease)),
@@ -192,6 +193,16 @@ fn inputs_of(session: &StoredSession) -> Inputs {
         inputs.begin(id.clone(), usize::MAX..usize::MAX);
     }
     inputs
+}
+
+/// Clears the positions of inputs and metadata of the stored messages that may have other positions
+/// in the merged history.
+fn clear_moved_positions(stored: &mut AgentState, inputs: &mut Inputs, merged: &Messages) {
+    let shared_count = shared_len(merged, &stored.messages);
+    if shared_count < stored.messages.len() {
+        inputs.clear_positions_after(shared_count, shared_count);
+        stored.infos.keep(shared_count);
+    }
 }
 
 /// Returns the state of a run whose session was stored in this state, with the messages of both.

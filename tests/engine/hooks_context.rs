@@ -431,6 +431,38 @@ async fn task_list_is_that_of_the_store_with_the_later_messages() {
     }
 }
 
+/// The hook's store has lost two messages before the input.
+#[tokio::test]
+async fn input_in_session_hooks_does_not_get_the_response_of_another_message() {
+    let (own, by_hand) = (ThreadStore::new(), ThreadStore::new());
+    let histories = [
+        (&own, vec!["First", "Second", "Third"]),
+        (&by_hand, vec!["First", "Third"]),
+    ];
+    for (store, texts) in histories {
+        for text in texts {
+            let model = ScriptedModel::new().say(format!("{text}."));
+            let direct = agent(model).store(store.clone()).build().unwrap();
+            let session = direct.session("s").input_id(text);
+            session.run(text).await.unwrap();
+        }
+    }
+
+    let both = agent(ScriptedModel::new().say("Fourth."))
+        .store(own)
+        .hook(session_hooks(by_hand.clone()))
+        .build()
+        .unwrap();
+    both.session("s").run("Fourth").await.unwrap();
+    assert_eq!(by_hand.get("s").unwrap().messages.len(), 8);
+
+    let direct = agent(ScriptedModel::new()).store(by_hand).build().unwrap();
+    let first = direct.session("s").input_id("First").run("First");
+    assert_eq!(first.await.unwrap().text, "First.");
+    let third = direct.session("s").input_id("Third").run("Third");
+    assert_eq!(third.await.unwrap_err().kind(), ErrorKind::Conflict);
+}
+
 #[tokio::test]
 async fn messages_that_are_taken_back_are_in_neither_store() {
     for (kept_messages, expected) in [(2, "user assistant user assistant"), (0, "user assistant")] {
