@@ -20,7 +20,8 @@ use crate::util::sync::lock;
 ///
 /// Use it for a second store in addition to the agent's own. The agent's own store
 /// ([`AgentBuilder::store`](crate::AgentBuilder::store)) stores every message as it arrives; with
-/// this hook, a run that is dropped leaves the store as it was.
+/// this hook, a run that is dropped leaves the store as it was, except for messages that
+/// [`Session::rewind_to`](crate::Session::rewind_to) takes back.
 pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
     SessionHooks {
         store: Arc::new(store),
@@ -34,7 +35,8 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 /// * A session that the store does not have is new; that is not an error. If the store is in memory
 ///   and has dropped the session, the run emits a warning.
 /// * The messages of this store come before the messages of the agent's own store. Those that
-///   [`Session::rewind_to`](crate::Session::rewind_to) takes back are removed from both.
+///   [`Session::rewind_to`](crate::Session::rewind_to) takes back are removed from both when the
+///   run begins, if both histories begin with the same message or all messages are taken back.
 /// * The task list and the files are those of the store with the later messages; with the same
 ///   messages, those of the agent's own store.
 /// * The session is leased during the run: a second run of it fails with
@@ -42,7 +44,7 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 /// * Damaged data in the store causes a warning.
 /// * The title, the working directory and the ids of inputs stay as they are stored. Questions that
 ///   waited for an answer are closed: the conversation has continued without one.
-/// * If saving fails, the run emits a warning; the response stays valid.
+/// * If saving fails after the run, the run emits a warning; the response stays valid.
 ///
 /// ```
 /// use agentcore::hooks::session_hooks;
@@ -119,8 +121,7 @@ impl Hook for SessionHooks {
             .filter(|len| *len == 0 || shared_count > 0)
             .map(|len| len.min(session.state.messages.len()));
         if let Some(len) = cut_len {
-            session = cut(&id, session, len)?;
-            inputs.reopen_from(session.state.messages.len());
+            session = self.cut_stored(&lease, session, &mut inputs, len).await?;
         }
 
         let messages = merge(&state.messages, &session.state.messages);
@@ -163,6 +164,32 @@ impl Hook for SessionHooks {
         saved_state.infos.prepend(&session.infos, shared_len);
         self.store.save(&lease, &saved_state).await?;
         Ok(state)
+    }
+}
+
+impl SessionHooks {
+    /// Cuts a stored session to its first `len` messages, and adapts its inputs.
+    async fn cut_stored(
+        &self,
+        lease: &Lease,
+        session: StoredSession,
+        inputs: &mut Inputs,
+        len: usize,
+    ) -> Result<StoredSession> {
+        let id = lease.session_id();
+        let old_count = session.state.messages.len();
+        let mut session = cut(id, session, len)?;
+        inputs.reopen_from(session.state.messages.len());
+        if session.state.messages.len() < old_count {
+            // The agent's own store is cut when the run begins as well. If this run is not saved, a
+            // later one must not find the messages again.
+            session.state.inputs = inputs.clone();
+            let saving = self.store.save(lease, &session.state);
+            saving
+                .await
+                .map_err(|error| error.context(format!("cannot save {id:?}")))?;
+        }
+        Ok(session)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agentcore::hooks::{
     ClearToolResults, CompactionHook, UsageLogger, inject_context, session_hooks,
@@ -14,6 +15,7 @@ use agentcore::{
     Result, RunContext, SessionStore, ThreadStore, Todo, ToolCall, Usage, async_trait, hook,
 };
 use serde_json::json;
+use tokio::time::timeout;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
@@ -488,6 +490,32 @@ async fn messages_that_are_taken_back_are_in_neither_store() {
             assert_eq!(messages.last_content(), "Other.");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_that_is_dropped_leaves_no_messages_that_it_took_back() {
+    let by_hand = ThreadStore::new();
+    let model = ScriptedModel::new().say("One.").say("Two.").hang();
+    let agent = agent(model)
+        .hook(session_hooks(by_hand.clone()))
+        .build()
+        .unwrap();
+    for (id, text) in [("i1", "First"), ("i2", "Second")] {
+        agent.session("s").input_id(id).run(text).await.unwrap();
+    }
+
+    let mut run = agent.session("s").rewind_to(2).run("Edited");
+    let end = async { while run.next().await.is_some() {} };
+    timeout(Duration::from_secs(1), end).await.unwrap_err();
+    drop(run);
+    let messages = by_hand.get("s").unwrap().messages;
+    assert_eq!(roles(&messages), "user assistant");
+    assert_eq!(messages.last_content(), "One.");
+
+    let direct = crate::kit::agent(ScriptedModel::new()).store(by_hand);
+    let direct = direct.build().unwrap();
+    let first = direct.session("s").input_id("i1").run("First");
+    assert_eq!(first.await.unwrap().text, "One.");
 }
 
 /// The agent's own store has another history, of which the messages are taken back.
