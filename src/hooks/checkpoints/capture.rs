@@ -167,10 +167,10 @@ impl FileCheckpoints {
                     return Ok(false);
                 }
 
-                let is_first = index.last_message() != Some(position.message);
+                let has_title = index.last_title() == Some(position.message);
                 let record = ChangeRecord {
                     message: position.message,
-                    title: position.title.filter(|_| is_first),
+                    title: position.title.filter(|_| !has_title),
                     rewound: origin == Origin::Rewind,
                     unchanged_messages: None,
                     root: Some(inner.root.clone()),

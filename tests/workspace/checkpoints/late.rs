@@ -193,6 +193,7 @@ async fn change_recorded_after_its_message_is_taken_back_keeps_the_checkpoints_b
         .map(|one| (one.message, one.files.len()))
         .collect();
     assert_eq!(counts, [(0, 1), (4, 2)]);
+    assert_eq!(listed[1].title.as_deref(), Some("Otherwise"));
     assert_eq!(
         rewind(&files, 0).await,
         ["change a: done", "change b: done", "change c: done"]
