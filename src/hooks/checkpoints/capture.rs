@@ -240,11 +240,12 @@ impl FileCheckpoints {
     /// recorded messages. Returns the damage of the records so far.
     pub(super) async fn record_message(
         &self,
-        run: &ActiveRun,
+        run: &Arc<ActiveRun>,
         messages: Messages,
     ) -> Result<Option<Arc<str>>> {
         let inner = self.inner.clone();
         let id = run.session.clone();
+        let run = run.clone();
         let limits = self.limits;
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
@@ -252,6 +253,7 @@ impl FileCheckpoints {
                 let damage = index.damage.clone();
                 let unchanged_count = index.unchanged_prefix(&messages);
                 if unchanged_count.is_none() && !index.is_rewound() {
+                    run.begin_in(index);
                     return Ok(damage);
                 }
 
@@ -275,6 +277,7 @@ impl FileCheckpoints {
                     limits: &limits,
                 };
                 inner.storage.write(index, write)?;
+                run.begin_in(index);
                 Ok(damage)
             })
         })
