@@ -256,8 +256,10 @@ fn restored(
     state
 }
 
-/// Returns the messages of both stores. The messages that both begin with appear once. So do those
-/// that both end with, for one of the stores may have lost a message before them.
+/// Returns the messages of both stores: those of the stored history, then those of the own one.
+/// Messages that both begin with appear once. After these, so do messages at the end of the stored
+/// history that the own history has at its end or continues with: one of the stores may have lost a
+/// message before them.
 fn merge(own: &Messages, stored: &Messages) -> Messages {
     let shared_len = shared_len(own, stored);
     let (shared, own_rest) = own.as_slice().split_at(shared_len);

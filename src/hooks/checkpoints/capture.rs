@@ -117,8 +117,9 @@ impl FileCheckpoints {
         Ok(())
     }
 
-    /// Does the same as [`capture`](Self::capture). Returns `false` if the run has continued with
-    /// another message meanwhile, since which the state of the file is not stored.
+    /// Does the same as [`capture`](Self::capture). Returns `false`, and stores nothing, if the run
+    /// has continued with another message meanwhile and the state of the file since that message
+    /// is not stored.
     async fn try_capture(&self, change: &PendingChange<'_>) -> Result<bool> {
         let indexed = self.indexed_file(change).await?;
 

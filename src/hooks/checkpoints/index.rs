@@ -177,7 +177,7 @@ impl SessionIndex {
         if !record.path.is_empty() {
             self.last_change = Some(record.message);
         } else if let (Some(last), Some(count)) = (self.last_change, record.unchanged_messages) {
-            // The changes after the other messages count for the last of these.
+            // Changes after the removed messages count for the last message that is unchanged.
             self.last_change = Some(last.min(count.saturating_sub(1)));
         }
         let unchanged_count = record.unchanged_messages.or(is_earlier.then_some(0));
