@@ -103,7 +103,7 @@ impl Compacting<'_> {
     }
 
     /// Returns `true` if there is a compactor, and the history is near its limit in bytes or has
-    /// more messages than the compactor allows. The number of tokens does not matter then.
+    /// more messages than the compactor allows. A compaction is then due at any number of tokens.
     fn is_full(&self) -> bool {
         let Some(compactor) = &self.config.compactor else {
             return false;

@@ -48,8 +48,8 @@ pub(super) struct InterruptedCall {
 }
 
 impl InterruptedCall {
-    /// Returns the preliminary result of the call, which it has in the history unless it is run
-    /// again.
+    /// Returns the preliminary result of the call. The history has it until the call gets its final
+    /// result.
     pub(super) fn preliminary_result(&self) -> ToolResult {
         let text = if self.is_started {
             MAY_HAVE_RUN

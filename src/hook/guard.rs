@@ -54,7 +54,7 @@ impl RunsInProgress {
         RunInProgress(self)
     }
 
-    /// Returns `true` if a call is in progress. The hook is then woken when none is any more.
+    /// Returns `true` if a call is in progress. The hook is then woken when the last one ends.
     fn wait(&self, cx: &mut Context<'_>) -> bool {
         let has_runs = || self.count.load(Ordering::Relaxed) > 0;
         if !has_runs() {

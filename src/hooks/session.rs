@@ -20,7 +20,8 @@ use crate::util::sync::lock;
 ///
 /// Use it for a second store in addition to the agent's own. The agent's own store
 /// ([`AgentBuilder::store`](crate::AgentBuilder::store)) stores every message as it arrives; with
-/// this hook, a run that is dropped leaves the store as it was.
+/// this hook, a run that is dropped leaves the store as it was, except for messages that
+/// [`Session::rewind_to`](crate::Session::rewind_to) takes back.
 pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
     SessionHooks {
         store: Arc::new(store),
@@ -34,14 +35,16 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 /// * A session that the store does not have is new; that is not an error. If the store is in memory
 ///   and has dropped the session, the run emits a warning.
 /// * The messages of this store come before the messages of the agent's own store. Those that
-///   [`Session::rewind_to`](crate::Session::rewind_to) takes back are removed from both.
-/// * The task list and the files are those of the store with the later messages.
+///   [`Session::rewind_to`](crate::Session::rewind_to) takes back are removed from both when the
+///   run begins, if both histories begin with the same message or all messages are taken back.
+/// * The task list and the files are those of the store with the later messages; with the same
+///   messages, those of the agent's own store.
 /// * The session is leased during the run: a second run of it fails with
 ///   [`ErrorKind::SessionBusy`](crate::ErrorKind::SessionBusy) inside the hook's error.
 /// * Damaged data in the store causes a warning.
 /// * The title, the working directory and the ids of inputs stay as they are stored. Questions that
 ///   waited for an answer are closed: the conversation has continued without one.
-/// * If saving fails, the run emits a warning; the response stays valid.
+/// * If saving fails after the run, the run emits a warning; the response stays valid.
 ///
 /// ```
 /// use agentcore::hooks::session_hooks;
@@ -111,18 +114,18 @@ impl Hook for SessionHooks {
         let is_new = result.is_none();
         let mut session = result.unwrap_or_default();
         let mut inputs = inputs_of(&session);
-        let shared_len = shared_len(&state.messages, &session.state.messages);
+        let shared_count = shared_len(&state.messages, &session.state.messages);
         // A history that has nothing in common with the one that was cut stays as it is.
         let cut_len = cx
             .history_cut()
-            .filter(|len| *len == 0 || shared_len > 0)
+            .filter(|len| *len == 0 || shared_count > 0)
             .map(|len| len.min(session.state.messages.len()));
         if let Some(len) = cut_len {
-            session = cut(&id, session, len)?;
-            inputs.reopen_from(session.state.messages.len());
+            session = self.cut_stored(&lease, session, &mut inputs, len).await?;
         }
 
         let messages = merge(&state.messages, &session.state.messages);
+        clear_moved_positions(&mut session.state, &mut inputs, &messages);
         let warning = lease.dropped_warning(None).filter(|_| is_new);
         cx.set_value(LeasedSession {
             lease: Mutex::new(Some(lease)),
@@ -138,14 +141,14 @@ impl Hook for SessionHooks {
             return Ok(state);
         }
 
-        for damage in damage_texts(&session.damage) {
-            cx.warn(format!(
-                "the session {id:?} in the hook's store is damaged: {damage}"
-            ));
-        }
+        warn_of_damage(cx, &session, &id);
 
-        // Messages that this store does not have are later than its tasks and files.
-        let is_own_newer = cx.history_cut().is_some() || shared_len < state.messages.len();
+        // Messages that this store does not have are later than its tasks and files. With the same
+        // messages, the agent's own store is saved last.
+        let has_later_messages = shared_count < session.state.messages.len();
+        let is_own_newer = cx.history_cut().is_some()
+            || shared_count < state.messages.len()
+            || (shared_count > 0 && !has_later_messages);
         Ok(restored(state, session.state, messages, is_own_newer))
     }
 
@@ -164,9 +167,44 @@ impl Hook for SessionHooks {
     }
 }
 
+impl SessionHooks {
+    /// Cuts a stored session to its first `len` messages, and adapts its inputs.
+    async fn cut_stored(
+        &self,
+        lease: &Lease,
+        session: StoredSession,
+        inputs: &mut Inputs,
+        len: usize,
+    ) -> Result<StoredSession> {
+        let id = lease.session_id();
+        let old_count = session.state.messages.len();
+        let mut session = cut(id, session, len)?;
+        inputs.reopen_from(session.state.messages.len());
+        if session.state.messages.len() < old_count {
+            // The agent's own store is cut when the run begins as well. If this run is not saved, a
+            // later one must not find the messages again.
+            session.state.inputs = inputs.clone();
+            let saving = self.store.save(lease, &session.state);
+            saving
+                .await
+                .map_err(|error| error.context(format!("cannot save {id:?}")))?;
+        }
+        Ok(session)
+    }
+}
+
 impl fmt::Debug for SessionHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionHooks").finish_non_exhaustive()
+    }
+}
+
+/// Emits a warning for each damaged part of a stored session.
+fn warn_of_damage(cx: &RunContext, session: &StoredSession, id: &str) {
+    for damage in damage_texts(&session.damage) {
+        cx.warn(format!(
+            "the session {id:?} in the hook's store is damaged: {damage}"
+        ));
     }
 }
 
@@ -184,9 +222,19 @@ fn inputs_of(session: &StoredSession) -> Inputs {
     inputs
 }
 
+/// Clears the positions of inputs and metadata of the stored messages that may have other positions
+/// in the merged history.
+fn clear_moved_positions(stored: &mut AgentState, inputs: &mut Inputs, merged: &Messages) {
+    let shared_count = shared_len(merged, &stored.messages);
+    if shared_count < stored.messages.len() {
+        inputs.clear_positions_after(shared_count, shared_count);
+        stored.infos.keep(shared_count);
+    }
+}
+
 /// Returns the state of a run whose session was stored in this state, with the messages of both.
-/// `is_own_newer` is true if the agent's own store has later messages, or had them before they were
-/// taken back.
+/// `is_own_newer` is true unless the hook's store alone has later messages, or the agent's own
+/// store has none.
 fn restored(
     mut state: AgentState,
     stored: AgentState,
@@ -208,8 +256,10 @@ fn restored(
     state
 }
 
-/// Returns the messages of both stores. The messages that both begin with appear once. So do those
-/// that both end with, for one of the stores may have lost a message before them.
+/// Returns the messages of both stores: those of the stored history, then those of the own one.
+/// Messages that both begin with appear once. After these, so do messages at the end of the stored
+/// history that the own history has at its end or continues with: one of the stores may have lost a
+/// message before them.
 fn merge(own: &Messages, stored: &Messages) -> Messages {
     let shared_len = shared_len(own, stored);
     let (shared, own_rest) = own.as_slice().split_at(shared_len);

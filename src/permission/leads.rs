@@ -25,8 +25,9 @@ struct Place {
 }
 
 impl Place {
-    /// Returns whether a path passes a link at this place. `path_elsewhere` is the path without the
-    /// folders in which commands put contents; it is compared if links may be put below the place.
+    /// Returns whether a path passes a link at this place. `path_elsewhere` is the path if the
+    /// command works in none of the folders in which contents are put; it is compared if links may
+    /// be put below the place.
     fn lead(&self, path: &PathOf, path_elsewhere: &PathOf, disk: &Disk, is_written: bool) -> Match {
         let path = if self.is_below { path_elsewhere } else { path };
         let mut targets = self.target.0.iter();
@@ -46,8 +47,8 @@ struct ComparedWord {
     word: Word,
     /// The command of the word. Its own places are not compared.
     command: Option<usize>,
-    /// True if the word is compared with no place below which links may be put: it is a name, or a
-    /// folder that is changed to.
+    /// True if the word is compared with no place below which links may be put: its command has a
+    /// subcommand, it cannot be a path, or it is a folder that is changed to.
     skips_contents: bool,
     /// True if the word itself is made or removed, so that no link in its place is followed.
     is_replaced: bool,
@@ -69,8 +70,9 @@ impl ComparedWord {
     }
 }
 
-/// Returns the words of which a path may pass a link that another command of the line creates:
-/// `Yes` if a link that exists is put there and the word is written, `Maybe` otherwise.
+/// Returns, for each compared word, whether its path may pass a link that another command of the
+/// line creates: `Yes` if a link that exists is put there and the word is written, `Maybe` if it
+/// may, else `No`.
 pub(super) fn leads(
     analysis: &Analysis,
     context: &PathContext,

@@ -454,9 +454,9 @@ impl PermissionGate for PermissionRules {
     }
 
     /// The caller explains a large call on a thread for blocking work, and any other call on the
-    /// executor: an explanation of the latter that would take long is omitted. `None` loses nothing
-    /// for the decisions of these rules, which have their explanations
-    /// (`ToolDecision::with_explanation`).
+    /// executor: an explanation of the latter that would take long is omitted. The decisions of
+    /// these rules have their explanations already (`ToolDecision::with_explanation`), so `None`
+    /// omits none of those.
     fn explain(&self, request: &GateRequest) -> Option<String> {
         let explain = |disk: &Disk| {
             let call = CallAccesses::of(&request.call, &*request.tool, &self.context, disk);

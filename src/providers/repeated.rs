@@ -62,7 +62,8 @@ impl<const N: usize> Repeated<N> {
 
     /// Learns the text around `values`, the parts of `frame` that differ from frame to frame. A
     /// value is a slice of `frame`: JSON text, or the text inside the quotes of a string without
-    /// escapes. Returns `false` if a value is no slice of the frame, or if two overlap.
+    /// escapes. Returns `false` if a value is no slice of the frame or includes its first or last
+    /// byte, or if two overlap.
     pub(super) fn learn_values(&mut self, frame: &str, values: [&str; N]) -> bool {
         let ranges = values.map(|value| range_of(frame, value));
         if ranges.iter().any(Option::is_none) {
@@ -175,8 +176,8 @@ fn unescaped(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Returns the range of `value` in `frame`; `None` if it is no slice of `frame` without the first
-/// and the last byte. The range of a string includes its quotes.
+/// Returns the range of `value` in `frame`; `None` if it is no slice of `frame`, or includes its
+/// first or last byte. The range of a string includes its quotes.
 fn range_of(frame: &str, value: &str) -> Option<Range<usize>> {
     let start = (value.as_ptr() as usize).checked_sub(frame.as_ptr() as usize)?;
     let end = start + value.len();

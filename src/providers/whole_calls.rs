@@ -18,7 +18,7 @@ pub(super) struct WholeCalls {
 }
 
 impl WholeCalls {
-    /// Creates an empty list. The ids of the calls in `history` are not reused.
+    /// Creates an empty list. The ids of `encoded_calls` are not used again.
     pub(super) fn new(encoded_calls: EncodedCalls) -> Self {
         Self {
             ids: CallIds::new(encoded_calls),

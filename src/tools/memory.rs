@@ -16,8 +16,8 @@ const CUT_NOTE_ROOM: usize = 128;
 /// `write_long_term_memory` and `append_daily_note`.
 ///
 /// `write_long_term_memory` fails if the long-term memory has changed since the run read it, with
-/// `read_memory` or for its system prompt, or if it was too long to be read whole, or if the limit
-/// of results cut it.
+/// `read_memory` or for its system prompt, or if the run has read only its beginning, because it
+/// was too long or because the limit of results cut the result.
 ///
 /// ```
 /// use agentcore::backend::MemoryBackend;

@@ -68,7 +68,7 @@ struct OpenSpans {
     last_id: u64,
     spans: HashMap<SpanId, Context>,
     ended: HashMap<SpanId, SpanContext>,
-    /// The ids of `ended`, the first that ended first.
+    /// The ids of `ended`, in the order in which the spans ended.
     ended_ids: VecDeque<SpanId>,
 }
 

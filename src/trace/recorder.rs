@@ -27,8 +27,9 @@ pub trait TraceRecorder: Send + Sync + 'static {
     /// Starts a span, which lasts until its handle is ended or dropped.
     fn start_span(&self, name: &str) -> Box<dyn SpanHandle>;
 
-    /// Starts a span as a child of another one of this recorder. The provided method starts a span
-    /// without a parent.
+    /// Starts a span as a child of another one of this recorder. The parent may have ended: a call
+    /// of a tool may start a run in the background. The provided method starts a span without a
+    /// parent.
     fn start_child(&self, name: &str, _parent: SpanId) -> Box<dyn SpanHandle> {
         self.start_span(name)
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agentcore::hooks::{
     ClearToolResults, CompactionHook, UsageLogger, inject_context, session_hooks,
@@ -14,6 +15,7 @@ use agentcore::{
     Result, RunContext, SessionStore, ThreadStore, Todo, ToolCall, Usage, async_trait, hook,
 };
 use serde_json::json;
+use tokio::time::timeout;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
@@ -402,11 +404,11 @@ async fn messages_in_both_stores_are_merged_without_duplicates() {
     assert_eq!((&*known.text, known.turns), ("One.", 0));
 }
 
-/// The two stores of a session have the same history, and then one of them another pair of messages
-/// and another task list.
+/// The two stores of a session have the same history, and then one of them another task list. The
+/// same one has another pair of messages, or none has.
 #[tokio::test]
 async fn task_list_is_that_of_the_store_with_the_later_messages() {
-    for is_own_later in [true, false] {
+    for (is_own_later, adds_messages) in [(true, true), (false, true), (true, false)] {
         let (own, by_hand) = (ThreadStore::new(), ThreadStore::new());
         let model = ScriptedModel::new().say("One.").say("Two.");
         let agent = agent(model)
@@ -418,14 +420,49 @@ async fn task_list_is_that_of_the_store_with_the_later_messages() {
 
         let later = if is_own_later { &own } else { &by_hand };
         let mut state = later.get("s").unwrap();
-        state.messages = state.messages.human("Between").ai("Between.");
+        if adds_messages {
+            state.messages = state.messages.human("Between").ai("Between.");
+        }
         state.todos = Arc::new(vec![Todo::new("1", "later")]);
         later.save("s", state);
         let output = agent.session("s").run("Second").await.unwrap();
-        assert_eq!(output.messages.len(), 6);
-        assert_eq!(output.state.todos.len(), 1, "own later: {is_own_later}");
+        assert_eq!(output.messages.len(), if adds_messages { 6 } else { 4 });
+        let case = format!("own later: {is_own_later}, adds messages: {adds_messages}");
+        assert_eq!(output.state.todos.len(), 1, "{case}");
         assert_eq!(by_hand.get("s").unwrap().todos.len(), 1);
     }
+}
+
+/// The hook's store has lost two messages before the input.
+#[tokio::test]
+async fn input_in_session_hooks_does_not_get_the_response_of_another_message() {
+    let (own, by_hand) = (ThreadStore::new(), ThreadStore::new());
+    let histories = [
+        (&own, vec!["First", "Second", "Third"]),
+        (&by_hand, vec!["First", "Third"]),
+    ];
+    for (store, texts) in histories {
+        for text in texts {
+            let model = ScriptedModel::new().say(format!("{text}."));
+            let direct = agent(model).store(store.clone()).build().unwrap();
+            let session = direct.session("s").input_id(text);
+            session.run(text).await.unwrap();
+        }
+    }
+
+    let both = agent(ScriptedModel::new().say("Fourth."))
+        .store(own)
+        .hook(session_hooks(by_hand.clone()))
+        .build()
+        .unwrap();
+    both.session("s").run("Fourth").await.unwrap();
+    assert_eq!(by_hand.get("s").unwrap().messages.len(), 8);
+
+    let direct = agent(ScriptedModel::new()).store(by_hand).build().unwrap();
+    let first = direct.session("s").input_id("First").run("First");
+    assert_eq!(first.await.unwrap().text, "First.");
+    let third = direct.session("s").input_id("Third").run("Third");
+    assert_eq!(third.await.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
 #[tokio::test]
@@ -453,6 +490,32 @@ async fn messages_that_are_taken_back_are_in_neither_store() {
             assert_eq!(messages.last_content(), "Other.");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_that_is_dropped_leaves_no_messages_that_it_took_back() {
+    let by_hand = ThreadStore::new();
+    let model = ScriptedModel::new().say("One.").say("Two.").hang();
+    let agent = agent(model)
+        .hook(session_hooks(by_hand.clone()))
+        .build()
+        .unwrap();
+    for (id, text) in [("i1", "First"), ("i2", "Second")] {
+        agent.session("s").input_id(id).run(text).await.unwrap();
+    }
+
+    let mut run = agent.session("s").rewind_to(2).run("Edited");
+    let end = async { while run.next().await.is_some() {} };
+    timeout(Duration::from_secs(1), end).await.unwrap_err();
+    drop(run);
+    let messages = by_hand.get("s").unwrap().messages;
+    assert_eq!(roles(&messages), "user assistant");
+    assert_eq!(messages.last_content(), "One.");
+
+    let direct = crate::kit::agent(ScriptedModel::new()).store(by_hand);
+    let direct = direct.build().unwrap();
+    let first = direct.session("s").input_id("i1").run("First");
+    assert_eq!(first.await.unwrap().text, "One.");
 }
 
 /// The agent's own store has another history, of which the messages are taken back.

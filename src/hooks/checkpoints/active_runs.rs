@@ -36,7 +36,8 @@ struct Scope {
 pub(super) struct ActiveRun {
     pub(super) session: Arc<str>,
     position: Mutex<Position>,
-    /// The number of replacements of the history before the run's first change.
+    /// The number of replacements of the history before the run began. If the records could not be
+    /// read then, before its first change.
     replacement_count: OnceLock<usize>,
     cancellation: Cancellation,
 }
@@ -116,6 +117,12 @@ impl ActiveRun {
             },
             None => position,
         }
+    }
+
+    /// Sets the number of replacements of the history before this run.
+    pub(super) fn begin_in(&self, index: &SessionIndex) {
+        self.replacement_count
+            .get_or_init(|| index.replacement_count());
     }
 
     fn update_position(&self, cx: &RunContext) {

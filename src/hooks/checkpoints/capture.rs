@@ -117,8 +117,9 @@ impl FileCheckpoints {
         Ok(())
     }
 
-    /// Does the same as [`capture`](Self::capture). Returns `false` if the run has continued with
-    /// another message meanwhile, since which the state of the file is not stored.
+    /// Does the same as [`capture`](Self::capture). Returns `false`, and stores nothing, if the run
+    /// has continued with another message meanwhile and the state of the file since that message
+    /// is not stored.
     async fn try_capture(&self, change: &PendingChange<'_>) -> Result<bool> {
         let indexed = self.indexed_file(change).await?;
 
@@ -167,10 +168,10 @@ impl FileCheckpoints {
                     return Ok(false);
                 }
 
-                let is_first = index.last_message() != Some(position.message);
+                let has_title = index.last_title() == Some(position.message);
                 let record = ChangeRecord {
                     message: position.message,
-                    title: position.title.filter(|_| is_first),
+                    title: position.title.filter(|_| !has_title),
                     rewound: origin == Origin::Rewind,
                     unchanged_messages: None,
                     root: Some(inner.root.clone()),
@@ -240,11 +241,12 @@ impl FileCheckpoints {
     /// recorded messages. Returns the damage of the records so far.
     pub(super) async fn record_message(
         &self,
-        run: &ActiveRun,
+        run: &Arc<ActiveRun>,
         messages: Messages,
     ) -> Result<Option<Arc<str>>> {
         let inner = self.inner.clone();
         let id = run.session.clone();
+        let run = run.clone();
         let limits = self.limits;
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
@@ -252,6 +254,7 @@ impl FileCheckpoints {
                 let damage = index.damage.clone();
                 let unchanged_count = index.unchanged_prefix(&messages);
                 if unchanged_count.is_none() && !index.is_rewound() {
+                    run.begin_in(index);
                     return Ok(damage);
                 }
 
@@ -275,6 +278,7 @@ impl FileCheckpoints {
                     limits: &limits,
                 };
                 inner.storage.write(index, write)?;
+                run.begin_in(index);
                 Ok(damage)
             })
         })

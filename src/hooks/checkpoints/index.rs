@@ -29,6 +29,8 @@ pub(super) struct SessionIndex {
     record_bytes: u64,
     /// The message of the last entry with a change.
     last_change: Option<usize>,
+    /// The message of the last entry with a title, if the history still has it.
+    last_title: Option<usize>,
     /// The offset of the next record.
     pub(super) end: u64,
     /// The text about a record after the last one, whose end is missing.
@@ -111,6 +113,7 @@ impl SessionIndex {
             entries: Vec::new(),
             record_bytes: 0,
             last_change: None,
+            last_title: None,
             end: 0,
             damage: None,
             #[cfg(unix)]
@@ -174,11 +177,17 @@ impl SessionIndex {
         if !record.path.is_empty() {
             self.last_change = Some(record.message);
         } else if let (Some(last), Some(count)) = (self.last_change, record.unchanged_messages) {
-            // The changes after the other messages count for the last of these.
+            // Changes after the removed messages count for the last message that is unchanged.
             self.last_change = Some(last.min(count.saturating_sub(1)));
         }
         let unchanged_count = record.unchanged_messages.or(is_earlier.then_some(0));
         self.unchanged_prefixes.extend(unchanged_count);
+        if let Some(count) = unchanged_count {
+            self.last_title.take_if(|message| *message >= count);
+        }
+        if record.title.is_some() {
+            self.last_title = Some(record.message);
+        }
         if record.before.is_some() && record.root.is_none() {
             self.captured.insert(record.path.clone());
         }
@@ -215,14 +224,9 @@ impl SessionIndex {
         self.last_change
     }
 
-    /// Returns the index of the last message of the current history with a change by the session
-    /// itself after it.
-    pub(super) fn last_message(&self) -> Option<usize> {
-        let mut newest_entries = self.newest_entries();
-        newest_entries.find_map(|(entry, position)| {
-            let is_own = entry.record.message == position && !entry.record.rewound;
-            (is_own && entry.is_change()).then_some(position)
-        })
+    /// Returns the message of the last record with a title, if the history still has it.
+    pub(super) fn last_title(&self) -> Option<usize> {
+        self.last_title
     }
 
     /// Returns the number of leading messages that are still the recorded ones; `None` if the last
@@ -475,6 +479,6 @@ mod tests {
         let mut index = SessionIndex::new("/w".into());
         index.add(read_record(0, MAX_RECORD_BYTES)).unwrap();
         assert!(index.add(read_record(0, 1)).is_err());
-        assert_eq!(index.last_message(), Some(1));
+        assert_eq!(index.last_recorded_message(), Some(1));
     }
 }

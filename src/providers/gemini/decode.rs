@@ -44,8 +44,8 @@ pub(super) struct ChunkDecoder {
 }
 
 impl ChunkDecoder {
-    /// Creates a decoder whose blocks are tagged `tag`. The ids of the calls in `history` are
-    /// not used again.
+    /// Creates a decoder whose blocks are tagged `tag`. The ids of `encoded_calls` are not used
+    /// again.
     pub(super) fn new(
         tag: Arc<str>,
         request_id: Option<Arc<str>>,

@@ -32,7 +32,8 @@ pub(super) struct ChatDecoder {
 }
 
 impl ChatDecoder {
-    /// Creates the decoder of the answer to `history`, whose call ids are not used again.
+    /// Creates the decoder of the response to a request with `encoded_calls`, whose ids are not
+    /// used again.
     pub(super) fn new(
         request_id: Option<Arc<str>>,
         encoded_calls: EncodedCalls,

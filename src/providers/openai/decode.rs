@@ -81,7 +81,8 @@ impl RepeatedChunks {
 }
 
 impl ChatDecoder {
-    /// Creates the decoder of the answer to `history`, whose call ids are not used again.
+    /// Creates the decoder of the response to a request with `encoded_calls`, whose ids are not
+    /// used again.
     pub(super) fn new(
         rules: &'static Rules,
         tag: Cow<'static, str>,

@@ -54,7 +54,8 @@ pub(super) struct ResponsesDecoder {
 }
 
 impl ResponsesDecoder {
-    /// Creates the decoder of the answer to `history`, whose call ids are not used again.
+    /// Creates the decoder of the response to a request with `encoded_calls`, whose ids are not
+    /// used again.
     pub(super) fn new(
         tag: Arc<str>,
         request_id: Option<Arc<str>>,

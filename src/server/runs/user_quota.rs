@@ -292,8 +292,8 @@ pub(crate) struct StorePermit {
 }
 
 impl StorePermit {
-    /// Awaits an operation of the store, with the permit. After [`MAX_WAIT`], the permit that all
-    /// users share is released, so that a store that hangs does not stop the loads of others.
+    /// Awaits an operation of the store, with the permit. After [`MAX_WAIT`], the shared permit is
+    /// released, so that a store that hangs does not stop the loads and lists of other users.
     pub(crate) async fn hold_during<F: Future>(mut self, operation: F) -> F::Output {
         let mut operation = pin!(operation);
         if let Ok(output) = timeout(MAX_WAIT, &mut operation).await {
@@ -303,8 +303,7 @@ impl StorePermit {
         operation.await
     }
 
-    /// Releases the permit that all users share, once the thread is loaded. The user's own permit
-    /// stays.
+    /// Releases the shared permit, once the thread is loaded. The user's own permit stays.
     pub(crate) fn end_load(&mut self) {
         self.shared_permit = None;
     }

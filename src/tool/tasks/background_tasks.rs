@@ -64,7 +64,7 @@ type Task = BoxFuture<'static, (Arc<TaskEntry>, TaskOutcome)>;
 #[derive(Default)]
 struct Tasks {
     /// The futures of the tasks. Taken out while they are polled, because a task may spawn another
-    /// and lock this value. `None` also before the first task is polled.
+    /// and lock this value. `None` also before the first poll and after the end of the run.
     running: Option<FuturesUnordered<Task>>,
     /// The futures of tasks that began since the last poll.
     added: Vec<Task>,

@@ -25,7 +25,7 @@ pub(crate) trait TaskSink: Send + Sync {
 /// The stream of a run, which the run owns.
 pub(super) type WeakSink = Weak<dyn TaskSink>;
 
-/// The context of a background task: its connection to the reader of the run, and its messages.
+/// The context of a background task: its connection to the stream of the run, and its messages.
 /// Cheap to clone. A clone that outlives the task reports nothing.
 #[derive(Clone)]
 pub struct TaskContext {
@@ -122,7 +122,7 @@ impl TaskContext {
         }
     }
 
-    /// Returns the reader of the run, until the task has ended.
+    /// Returns the stream of the run, until the task has ended.
     fn open_sink(&self) -> Option<Arc<dyn TaskSink>> {
         let sink = self.sink.as_ref().filter(|_| !self.entry.has_ended())?;
         sink.upgrade()

@@ -18,8 +18,8 @@ const MAX_DEPTH: usize = 2;
 const MIN_PART: usize = 4;
 
 /// The maximum number of bytes that are left of an escape that a cut has torn, as of `%252F` or
-/// `\ud83d\ude00`.
-const MAX_TORN: usize = 12;
+/// `\\ud83d\\ude00`.
+const MAX_TORN: usize = 16;
 
 /// Returns `text` without the secrets of this process, in any spelling.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {

@@ -16,10 +16,11 @@ use tokio::task::JoinHandle;
 use super::{Place, change, rewind};
 use crate::kit::any_object;
 
-/// A folder in which the first reading of `c` waits.
+/// A folder in which the first reading of `c` waits, or the first resolution of its path.
 #[derive(Clone, Debug)]
 struct Slow {
     inner: LocalBackend,
+    waits_for_path: bool,
     has_waited: Arc<AtomicBool>,
     reached: Arc<Notify>,
     release: Arc<Notify>,
@@ -28,13 +29,22 @@ struct Slow {
 }
 
 impl Slow {
-    fn new(place: &Place) -> Self {
+    fn new(place: &Place, waits_for_path: bool) -> Self {
         Self {
             inner: LocalBackend::new(place.root()).unwrap(),
+            waits_for_path,
             has_waited: Arc::default(),
             reached: Arc::default(),
             release: Arc::default(),
             task: Arc::default(),
+        }
+    }
+
+    async fn wait_once(&self, path: &str) {
+        let is_waited_for = path == "c" || path.ends_with("/c");
+        if is_waited_for && !self.has_waited.swap(true, Ordering::Relaxed) {
+            self.reached.notify_one();
+            self.release.notified().await;
         }
     }
 }
@@ -46,9 +56,8 @@ impl Backend for Slow {
     }
 
     async fn read(&self, path: &str) -> Result<Bytes> {
-        if path.ends_with("/c") && !self.has_waited.swap(true, Ordering::Relaxed) {
-            self.reached.notify_one();
-            self.release.notified().await;
+        if !self.waits_for_path {
+            self.wait_once(path).await;
         }
         self.inner.read(path).await
     }
@@ -70,6 +79,9 @@ impl Backend for Slow {
     }
 
     async fn real_path(&self, path: &str) -> Result<String> {
+        if self.waits_for_path {
+            self.wait_once(path).await;
+        }
         self.inner.real_path(path).await
     }
 }
@@ -124,7 +136,7 @@ async fn change_recorded_after_a_later_message_keeps_the_checkpoints_before_it()
             place.put(name, "0");
         }
 
-        let slow = Slow::new(&place);
+        let slow = Slow::new(&place, false);
         let files = FileCheckpoints::open(slow.clone(), place.folder()).unwrap();
         let write = |name: &str| json!({"ops": [["write", name, "1"]]});
         let mut model = ScriptedModel::new()
@@ -164,37 +176,40 @@ async fn change_recorded_after_a_later_message_keeps_the_checkpoints_before_it()
 
 #[tokio::test]
 async fn change_recorded_after_its_message_is_taken_back_keeps_the_checkpoints_before_it() {
-    let place = Place::new();
-    for name in ["a", "b", "c"] {
-        place.put(name, "0");
+    for waits_for_path in [false, true] {
+        let place = Place::new();
+        for name in ["a", "b", "c"] {
+            place.put(name, "0");
+        }
+
+        let slow = Slow::new(&place, waits_for_path);
+        let files = FileCheckpoints::open(slow.clone(), place.folder()).unwrap();
+        for name in ["a", "b"] {
+            place.changes(&files, json!([["write", name, "1"]])).await;
+        }
+
+        let model = ScriptedModel::new().call("begin", json!({})).say("begun");
+        let first = agent(&place, &files, &slow, model);
+        first.session("s").run("Go").await.unwrap();
+        let model = ScriptedModel::new()
+            .call("end", json!({}))
+            .call("change", json!({"ops": [["write", "b", "2"]]}))
+            .say("done");
+        let second = agent(&place, &files, &slow, model);
+        let session = second.session("s").rewind_to(4);
+        session.run("Otherwise").await.unwrap();
+
+        let files = place.files();
+        let listed = files.checkpoints("s").await.unwrap();
+        let counts: Vec<_> = listed
+            .iter()
+            .map(|one| (one.message, one.files.len()))
+            .collect();
+        assert_eq!(counts, [(0, 1), (4, 2)]);
+        assert_eq!(listed[1].title.as_deref(), Some("Otherwise"));
+        assert_eq!(
+            rewind(&files, 0).await,
+            ["change a: done", "change b: done", "change c: done"]
+        );
     }
-
-    let slow = Slow::new(&place);
-    let files = FileCheckpoints::open(slow.clone(), place.folder()).unwrap();
-    for name in ["a", "b"] {
-        place.changes(&files, json!([["write", name, "1"]])).await;
-    }
-
-    let model = ScriptedModel::new().call("begin", json!({})).say("begun");
-    let first = agent(&place, &files, &slow, model);
-    first.session("s").run("Go").await.unwrap();
-    let model = ScriptedModel::new()
-        .call("end", json!({}))
-        .call("change", json!({"ops": [["write", "b", "2"]]}))
-        .say("done");
-    let second = agent(&place, &files, &slow, model);
-    let session = second.session("s").rewind_to(4);
-    session.run("Otherwise").await.unwrap();
-
-    let files = place.files();
-    let listed = files.checkpoints("s").await.unwrap();
-    let counts: Vec<_> = listed
-        .iter()
-        .map(|one| (one.message, one.files.len()))
-        .collect();
-    assert_eq!(counts, [(0, 1), (4, 2)]);
-    assert_eq!(
-        rewind(&files, 0).await,
-        ["change a: done", "change b: done", "change c: done"]
-    );
 }
