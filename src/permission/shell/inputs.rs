@@ -257,7 +257,8 @@ fn keeps_texts(name: &str, command: &SimpleCommand) -> bool {
     if is_interpreter(name) {
         // The script may do anything with the text, as with each file.
         let script = command.argv.get(first_operand(name, &command.argv));
-        return script.is_some_and(|script| !script.is("-"));
+        let is_file = script.is_some_and(|script| !script.is("-"));
+        return is_file && !command.argv.iter().any(has_output);
     }
     // A program that runs and loads nothing because of an option reads no commands.
     let only_keeps = row.reads || row.dash != Dash::Runs || row.takes("remote");
