@@ -130,7 +130,8 @@ impl Session {
 
     /// Sets the recorder of the next run's spans, instead of
     /// [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder). Subagents whose
-    /// agents are built from the parts of that run record there as well.
+    /// agents are built with [`AgentBuilder::of_run`](crate::AgentBuilder::of_run) in that run
+    /// record there as well.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
         self.options.trace = Some(Arc::new(Redacting(recorder)));
         self
@@ -212,7 +213,7 @@ impl Session {
         self
     }
 
-    /// Lets runs of this value continue after the end of their parent.
+    /// Lets the next run continue after the end of its parent.
     #[cfg(feature = "gateway")]
     pub(crate) fn outliving_parent(mut self) -> Self {
         self.options.outlives_parent = true;
@@ -404,7 +405,8 @@ impl Session {
                 biased;
                 message = run.next() => match message {
                     Some(message) => {
-                        // A run that had no room for a message has room after its next turn.
+                        // If the run had no room for a message, it has room after its next turn, to
+                        // which each of its messages may belong.
                         is_steerable = true;
                         task.forward(message).await;
                     }
@@ -443,7 +445,8 @@ impl Session {
             .map_or(Vec::new(), |state| state.pending);
         pending.retain(|call| call.session_id == self.id);
         for call in &mut pending {
-            // People who decide about the call see it; a resumed run reads the stored calls.
+            // System messages are not for the people who decide about the call. A resumed run reads
+            // them from the stored call.
             call.input_prompt = None;
         }
         Ok(pending)

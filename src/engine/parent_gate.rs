@@ -44,7 +44,7 @@ impl PermissionGate for ParentGate {
             Verdict::Ask {
                 origin: AskOrigin::Mode,
                 ..
-            } if self.0.is_allowed(&request.call.name) => Verdict::Allow,
+            } if self.0.needs_no_mode_question(&request.call.name) => Verdict::Allow,
             Verdict::Ask { question, .. } if request.mode == PermissionMode::DontAsk => {
                 Verdict::Deny(dont_ask_reason(&question))
             }

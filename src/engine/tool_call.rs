@@ -137,7 +137,9 @@ impl CallRunner<'_> {
         call: &'c ToolCall,
         start: &CallStart,
     ) -> ControlFlow<CallOutcome, Cow<'c, ToolCall>> {
-        if start.is_stored && check.decides_by_mode_alone() {
+        // A start that was stored with the response belongs to a call that was certain to run: its
+        // arguments match the schema. Only the mode and the gates may have changed.
+        if start.is_stored && check.is_permitted_by_mode_alone() {
             return Continue(Cow::Borrowed(call));
         }
 
@@ -168,7 +170,7 @@ impl CallRunner<'_> {
             context: &ResultContext::default(),
         };
         !tool.side_effect().is_read_only()
-            && check.decides_by_mode_alone()
+            && check.is_permitted_by_mode_alone()
             && parse_arguments(call, tool.parameters()).is_ok()
     }
 

@@ -9,8 +9,9 @@
 //! 4. A hook **denies** the call.
 //! 5. The **gate** denies it, stops the run, or fails.
 //! 6. A **question** has no answer. If there are several, only one is asked: the rule's, else the
-//!    hook's, else the mode's. Its answer applies to all of them. If a hook allows the call, the
-//!    question of the mode is not asked.
+//!    hook's, else the mode's. Its answer applies to all of them. If a hook or the tool registry
+//!    ([`ToolRegistry::allow`](crate::tool::ToolRegistry::allow)) allows the call, the question of
+//!    the mode is not asked.
 //!
 //! The steps after an approval depend on it:
 //!
@@ -164,7 +165,8 @@ impl PermissionCheck<'_> {
         }
     }
 
-    /// Refuses a call in plan mode, which takes precedence over gates and hooks.
+    /// Refuses a call in plan mode if its tool does more than read, even if a hook or the gate
+    /// would allow it.
     fn check_mode(&self, call: &ToolCall) -> Result<(), Refusal> {
         // A mode may have been set while the response streamed, a hook ran or a question was open.
         self.cx.apply_requested_mode();
@@ -174,8 +176,9 @@ impl PermissionCheck<'_> {
         }
     }
 
-    /// Returns `true` if there is no hook and no gate to ask, and the mode permits the tool.
-    pub(super) fn decides_by_mode_alone(&self) -> bool {
+    /// Returns `true` if the mode permits the tool and there is no hook and no gate to ask. The
+    /// schema is not checked.
+    pub(super) fn is_permitted_by_mode_alone(&self) -> bool {
         self.cx.apply_requested_mode();
         self.config.hooks.pre_tool_use.is_empty()
             && self.cx.gates().allows_all()
@@ -248,7 +251,7 @@ impl PermissionCheck<'_> {
             verdict => verdict,
         };
 
-        if self.cx.is_allowed(&call.name) {
+        if self.cx.needs_no_mode_question(&call.name) {
             hook_verdict = hook_verdict.combine(Verdict::Allow);
         }
 

@@ -111,9 +111,11 @@ impl<T: Step> HookChain<T> {
 pub struct Next<T: Step> {
     chain: Arc<HookChain<T>>,
     hook_use: Arc<HookUse>,
+    /// The index of the hook that [`run`](Self::run) enters. The hook before it received this
+    /// `Next`.
     depth: usize,
-    /// The messages that the hook received, which are valid for a model. `None` if the loop uses
-    /// this `Next`, or around a tool call.
+    /// The messages that the hook received, which are valid for a model. `None` in the outermost
+    /// `Next`, which no hook received, and around a tool call.
     received: Option<Messages>,
 }
 
@@ -149,6 +151,7 @@ impl<T: Step> Next<T> {
         let _run = self.hook_use.runs_in_progress.enter();
         let Some(hook) = self.chain.hooks.get(self.depth) else {
             let output = (self.chain.core)(self.chain.context.clone(), step).await;
+            // The error of the call is not attributed to the hooks that pass it on.
             return output.map_err(Error::attributed);
         };
 
@@ -191,7 +194,7 @@ impl<T: Step> Next<T> {
             .map_err(|problem| self.refuse_messages(problem))
     }
 
-    /// Returns the name of the hook that uses this `Next`; empty for the loop.
+    /// Returns the name of the hook that received this `Next`; empty for the outermost one.
     fn hook_name(&self) -> &str {
         match self.depth.checked_sub(1) {
             Some(index) => self.chain.hooks[index].name(),

@@ -243,7 +243,7 @@ pub(super) struct ResultPlace {
 }
 
 impl ResultPlace {
-    /// Creates the path in `folder`, the folder of all results.
+    /// Creates the place of a call's result in `folder`, the folder of all results.
     pub(super) fn new(folder: String, session: &Arc<str>, call: &ToolCall) -> Self {
         Self {
             folder,

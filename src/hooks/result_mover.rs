@@ -1,4 +1,5 @@
-//! [`ResultMover`], which moves long results of tools into files.
+//! [`ResultMover`], which evicts long results of tools from the conversation: it moves their texts
+//! into files, and leaves excerpts.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex};
@@ -23,8 +24,8 @@ use super::moved_results::{self, MAX_FILES, MovedResults};
 /// The names of the path argument of `read_file`.
 const PATH_ARGUMENTS: [&str; 2] = ["file_path", "path"];
 
-/// The maximum size of results in the state that could not be written, in bytes: they take memory,
-/// and are stored with the session.
+/// The maximum size of the results that are kept in the state because they could not be written, in
+/// bytes: they take memory, and are stored with the session.
 const MAX_UNWRITTEN: usize = 16 * 1024 * 1024;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -193,8 +194,9 @@ impl ResultMover {
             *last_sweep = Some(Instant::now());
         }
 
-        // Folders and young results stay. If each search began with the same ones, it could end
-        // before it reaches others.
+        // Each search begins at a random place: folders and young results stay, so searches that
+        // begin at the same place might all end before they reach the old results. The keys of a
+        // new `RandomState` are random.
         let first = RandomState::new().hash_one(()) as usize;
         let removal = evicted_files::remove_older(&*self.backend, folder, limit, first);
         // What this search does not reach in its time is left to later ones, which begin elsewhere.

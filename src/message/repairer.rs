@@ -38,7 +38,7 @@ pub(super) fn repair_messages(
     repairer.collect_slots();
     repairer.match_results_to_earlier_calls();
     repairer.match_results_to_later_calls();
-    repairer.match_results_by_place();
+    repairer.match_results_by_position();
     repairer.drop_cut_off_calls();
     repairer.assign_unique_ids();
     repairer.rewrite_calls();
@@ -362,8 +362,8 @@ impl Repairer<'_> {
     }
 }
 
-/// Returns `base` with the first number above `count` that is not taken, and inserts this id. The
-/// number 1 is not part of the id.
+/// Inserts the first free id of `base`, `base_2`, `base_3` and so on, and returns it. `count` is
+/// raised with each; it begins with the number of those that were tried before.
 fn insert_free_id(ids: &mut HashSet<Arc<str>>, base: &Arc<str>, count: &mut usize) -> Arc<str> {
     loop {
         *count += 1;

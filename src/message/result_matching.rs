@@ -104,7 +104,7 @@ impl Repairer<'_> {
     /// Matches results by position where the id of the call or of the result is missing: with the
     /// first call without a result of the last assistant message before the result, if it is for
     /// the same tool.
-    pub(super) fn match_results_by_place(&mut self) {
+    pub(super) fn match_results_by_position(&mut self) {
         let mut slots = 0..0;
         let mut open_calls: Option<OpenCalls> = None;
         for index in 0..self.messages.len() {

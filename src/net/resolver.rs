@@ -32,7 +32,7 @@ struct Domain {
     users: usize,
 }
 
-/// The use of a domain's permits, which are forgotten with the last one.
+/// A use of a domain's permits. They are removed when the last use ends.
 struct DomainUse {
     all: Arc<LookupPermits>,
     name: String,
@@ -144,8 +144,8 @@ mod tests {
 
     use super::*;
 
-    /// Look-ups that hang until the sender is dropped, each abandoned by its caller. Returns how
-    /// many have begun.
+    /// Starts lookups that hang until the sender is dropped, and abandons each. Returns `true` for
+    /// each lookup that has begun.
     async fn abandon(
         permits: &Arc<LookupPermits>,
         hosts: &[&str],

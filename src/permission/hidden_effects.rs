@@ -1,4 +1,8 @@
-//! Commands that may hide what a rule to deny or to ask is about.
+//! Commands that may do what a rule to deny or to ask is about, without a word that shows it.
+//!
+//! The docs of the parent module define *builders*, and state which commands a rule to allow covers
+//! next to such a rule. A program is *not modeled* if nothing is known of what it does with its
+//! words, usually because `programs` has no row for it.
 
 use std::cell::{LazyCell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -15,14 +19,15 @@ use super::repository::is_own;
 use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Analysis, Reason, SHELLS, SimpleCommand, Use, Weight};
 
-/// A rule to deny or to ask, and what is known of it for all commands of a call.
+/// A rule to deny or to ask, with results that are the same for all commands of a call.
 struct Restriction<'s> {
     rule: &'s Rule,
     /// For a rule about commands, its spellings.
     patterns: Vec<CommandPattern>,
     /// True if it is about files elsewhere than in the folders where commands work.
     is_elsewhere: OnceCell<bool>,
-    /// True for the lists of files, shown and changed, with one that it may be about.
+    /// For the lists of files that a command shows and changes: true if the rule may be about one
+    /// of them.
     listed_files: RefCell<HashMap<[&'static str; 2], bool>>,
 }
 
@@ -64,7 +69,7 @@ impl Policy<'_> {
             hiding_part(analysis, &rules)
                 .or_else(|| Some((first_rule, self.other_repository(command)?)))
                 .filter(|_| !self.names_scripts(call, analysis))
-                .or_else(|| self.unmodeled(call, analysis, &rules))
+                .or_else(|| self.unnamed_work(call, analysis, &rules))
                 // A rule may be about files that a command changes without naming them.
                 .or_else(|| write_rule.zip(effect_of(analysis)))
         })?;
@@ -72,10 +77,11 @@ impl Policy<'_> {
         Some(Explanation::new(Behavior::Ask, text).with_rule(rule))
     }
 
-    /// Returns the first command that may do what one of the rules is about without naming it,
-    /// unless a rule to allow names the command: what a program that is not modeled starts, reads
-    /// and writes, what a builder reads and writes, and what other subcommands do is not known.
-    fn unmodeled<'s>(
+    /// Returns a rule whose subject one of the commands may touch without a word that shows it, and
+    /// the reason. The words do not show all work of a program that is not modeled, of a builder,
+    /// and of another subcommand than the rule's. A rule to allow that names the command by enough
+    /// words answers for it.
+    fn unnamed_work<'s>(
         &'s self,
         call: &CallAccesses<'_>,
         analysis: &Analysis,
@@ -88,25 +94,29 @@ impl Policy<'_> {
         });
         let mut commands = analysis.commands.iter();
         commands.find_map(|command| {
+            // A rule to allow names a program of a package by the command that starts it.
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             // Neither depends on the rule, of which there may be thousands.
             let named = LazyCell::new(|| self.named_words(call, runner.unwrap_or(command)));
             let files = LazyCell::new(|| files_of(command));
-            let is_open = |restriction: &&Restriction<'_>| match &restriction.patterns[..] {
+            let may_apply = |restriction: &&Restriction<'_>| match &restriction.patterns[..] {
+                // A program with a similar name, or another one that may do the work. A rule to
+                // allow has to name it, and one more word.
                 [pattern, ..] if pattern.may_be_about_alike(command) && *named < 2 => true,
-                // The rule is about files.
+                // The rule is about files. A rule to allow has to name the program.
                 [] => !self.names_files(*files, restriction, &projects) && *named < 1,
                 patterns if command.is_unmodeled() => {
                     let mut patterns = patterns.iter();
                     patterns.any(|pattern| pattern.may_be_started_by(command, *named > 0))
                 }
+                // Another subcommand. A rule to allow has to name it.
                 patterns => {
                     let mut patterns = patterns.iter();
-                    let count = patterns.find_map(|pattern| pattern.may_be_done_by(command));
+                    let count = patterns.find_map(|pattern| pattern.words_to_allow(command));
                     count.is_some_and(|count| *named < count)
                 }
             };
-            let rule = restrictions.iter().find(is_open)?.rule;
+            let rule = restrictions.iter().find(may_apply)?.rule;
             let reason = if command.is_unmodeled() {
                 "is not modeled"
             } else {
@@ -116,8 +126,9 @@ impl Policy<'_> {
         })
     }
 
-    /// Returns `true` if a command works with no file that a rule may be about but those that its
-    /// words name, or reads what it builds.
+    /// Returns `true` if a command uses no file that a rule may be about, but for those that its
+    /// words name. `files` is `None` if it may use any. A rule without a path does not concern the
+    /// files of the project that a builder uses by purpose.
     fn names_files(
         &self,
         files: Option<KnownFiles>,
@@ -171,8 +182,8 @@ impl Policy<'_> {
         projects.collect()
     }
 
-    /// Returns the most words by which a rule to allow names the commands that it is about, this
-    /// one among them.
+    /// Returns the number of words by which a rule to allow names the command, the largest if
+    /// several rules allow it; 0 if none does.
     fn named_words(&self, call: &CallAccesses<'_>, command: &SimpleCommand) -> usize {
         let counts = self.allowing(call).filter_map(|rule| match &rule.kind {
             RuleKind::Command(pattern) if self.matcher(rule, call).allows_command(command) => {
@@ -183,8 +194,8 @@ impl Policy<'_> {
         counts.max().unwrap_or_default()
     }
 
-    /// Returns `true` if nothing but scripts is unknown, and rules that name each command allow
-    /// them.
+    /// Returns `true` if only the content of scripts is unknown, and a rule to allow names each
+    /// command.
     fn names_scripts(&self, call: &CallAccesses<'_>, analysis: &Analysis) -> bool {
         analysis.weight() <= Some(Weight::Script)
             && analysis
@@ -220,8 +231,8 @@ fn effect_of(analysis: &Analysis) -> Option<String> {
     effect.map(Reason::to_string)
 }
 
-/// Returns `true` if the reason is that a program such as `docker exec` runs elsewhere what is not
-/// known, and the rule is about this program, which the command names itself, or about files of
+/// Returns `true` if the reason is an unknown command that a program such as `docker exec` runs
+/// elsewhere, and the rule is about this program, which the command names itself, or about files of
 /// this machine.
 fn is_about_runner(reason: &Reason, rule: &Rule) -> bool {
     let Reason::Exec(name) = reason else {
@@ -254,16 +265,16 @@ fn names_all(files: KnownFiles, rule: &Rule) -> bool {
         && (files.names_writes || !governs_writes(rule))
 }
 
-/// Returns what is known of the files of a command; `None` if it may work with any. What others run
-/// is looked at by itself.
+/// Returns the files of a command, as far as they are known; `None` if it may use any. A command
+/// that a shell or a wrapper runs is itself in the analysis, so the shell has no files of its own.
 fn files_of(command: &SimpleCommand) -> Option<KnownFiles> {
     let name = command.program().unwrap_or_default();
-    let is_judged = command.guessed
+    let has_no_own_files = command.guessed
         || command.argv.is_empty()
         || command.is_about_itself()
         || SHELLS.contains(&&*name)
         || wraps(&name) && command.argv.len() > 1;
-    if is_judged && !command.is_unmodeled() {
+    if has_no_own_files && !command.is_unmodeled() {
         return Some(KnownFiles::ALL_NAMED);
     }
     command.known_files()

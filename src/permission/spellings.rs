@@ -1,5 +1,6 @@
-//! Other spellings of what a rule is about, other subcommands that may do it, and names in words
-//! that a rule to allow does not spell out.
+//! Comparisons of a pattern with commands that are spelled differently: other names of its program,
+//! other programs and subcommands that may do its work, and words that a rule to allow does not
+//! spell out.
 
 use super::glob::{self, GlobToken, literal_char, matches};
 use super::options::may_have_flag;
@@ -12,7 +13,8 @@ impl CommandPattern {
     /// Returns the pattern, and those that mean the same to a rule to deny or to ask: other names
     /// of the program, a program without its folder, and the script of a package without `run`.
     pub(super) fn spellings(&self) -> Vec<Self> {
-        // Behind `>` stands a program that is the first one with other defaults.
+        // `a=b`: each is another name of the other. `a>b`: a rule about `a` is also about `b`, a
+        // program that is `a` with other defaults. `+` joins words.
         const PAIRS: &str = "\
             ssh=autossh ssh>scp ssh>sftp sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx \
             python=python3 pip=pip3 pip>uv+pip pip+install>pipenv+install npx=npm+exec npx=npm+x \
@@ -55,8 +57,8 @@ impl CommandPattern {
     }
 
     /// Returns `true` if a program that is not modeled may start the pattern's program, or be that
-    /// program. Plain words that do not contain the program's name start nothing. If a rule to
-    /// allow names the program, all words do that are not the name itself.
+    /// program. A plain word that does not contain the program's name starts nothing. If a rule to
+    /// allow names the command (`is_named`), only a word that may be the name itself counts.
     pub(super) fn may_be_started_by(&self, command: &SimpleCommand, is_named: bool) -> bool {
         let Some(program) = self.words().first().filter(|word| word.tokens().is_some()) else {
             return !is_named;
@@ -81,9 +83,9 @@ impl CommandPattern {
             || command.argv.iter().skip(1).any(may_name_program)
     }
 
-    /// Returns the number of words that a rule has to spell out to allow the command, if it has
+    /// Returns the number of words by which a rule to allow has to name the command, if it has
     /// another subcommand of the pattern's program that may do what the pattern is about.
-    pub(super) fn may_be_done_by(&self, command: &SimpleCommand) -> Option<usize> {
+    pub(super) fn words_to_allow(&self, command: &SimpleCommand) -> Option<usize> {
         // What stands behind a wildcard is an operand, or the end of a name.
         let texts = self.words().iter().map(literal_prefix);
         let texts = texts.take_while(|text| !text.is_empty());
@@ -103,10 +105,14 @@ impl CommandPattern {
         let (words, own_words) = (without_group(words), without_group(&own_words));
         let mut pairs = words.iter().zip(own_words);
         let shared = pairs.position(|(word, own)| word != own)?;
+        // The word behind one that is no group is an operand, not a subcommand.
         if shared > 0 && !is_group(&own_words[0]) && !is_group(name) {
             return None;
         }
         let word = &words[shared];
+        // An option may do the work of the word, as `--push` of `docker build` does. An option of
+        // git with the short name of a subcommand does not, such as `--push` of `git remote
+        // get-url`, nor does `--release` of cargo.
         let spells = |option: &String| {
             let name = option.trim_start_matches('-');
             let is_named =
@@ -131,10 +137,12 @@ impl CommandPattern {
             let is_other = known.is_alone() || !own.options.iter().any(spells);
             is_other && (!has_options || !known.may_do(words))
         });
+        // The program, the words that are shared, and the one that differs.
         (!is_known).then_some(shared + 2)
     }
 
-    /// Returns the number of its first words that a rule to allow spells out.
+    /// Returns the number of words that a rule to allow spells out: those before the first one with
+    /// a star.
     pub(super) fn spelled(&self) -> usize {
         let is_text = |word: &&PatternWord| {
             let word = word.tokens();
@@ -143,8 +151,8 @@ impl CommandPattern {
         self.words().iter().take_while(is_text).count()
     }
 
-    /// Returns the number of its first words that a rule to allow spells out, without options and
-    /// without the values of options before the first operand.
+    /// Returns the number of words by which a rule to allow names its commands: the words that it
+    /// spells out, without options and without the values of options before the first operand.
     pub(super) fn named(&self) -> usize {
         let words = self.words()[..self.spelled()].iter().map(literal_prefix);
         let argv: Vec<Word> = words.map(Word::from_text).collect();
@@ -158,13 +166,14 @@ impl CommandPattern {
             .count()
     }
 
-    /// Returns `true` if the words after the first `known` that a rule to allow does not spell out
-    /// are plain: options without values, and operands.
+    /// Returns `true` if the words of a command behind those that a rule to allow spells out, and
+    /// behind the first `known` ones, are plain: options without values, and operands.
     pub(super) fn covers(&self, argv: &[Word], known: usize) -> bool {
         let spelled = self.spelled();
         let mut follows_option = false;
         let mut follows_verb = false;
-        let mut is_package = spelled > 1;
+        // Behind a subcommand, the name of a program is taken for that of a package or a topic.
+        let mut may_name_programs = spelled > 1;
         for word in &argv[spelled.max(known).min(argv.len())..] {
             let prefix = word.literal_prefix();
             let Some(text) = word.literal() else {
@@ -192,13 +201,16 @@ impl CommandPattern {
                 continue;
             }
             let is_number = text.bytes().all(|b| b.is_ascii_digit());
+            // Not plain: the value of an option, a toolchain (`+x`), a file of arguments (`@x`), a
+            // command for git to run (`ext::x`), the address of a script, an address behind a verb,
+            // code, a program, a setting that is no number or switch, and a path with `..`.
             if follows_option && !is_number
                 || text.starts_with(['+', '@'])
                 || text.starts_with("ext::")
                 || is_script_address(&text)
                 || follows_verb && text.contains("://")
                 || text.contains(|c: char| "()<>;&|$`\"'{}\\! \n".contains(c))
-                || !is_package && text.split_whitespace().any(may_start)
+                || !may_name_programs && text.split_whitespace().any(may_start)
                 || text
                     .split_once('=')
                     .is_some_and(|(_, value)| !is_value(value))
@@ -210,7 +222,7 @@ impl CommandPattern {
                 // What follows is code.
                 return false;
             }
-            is_package |= matches!(&*text, "install" | "help");
+            may_name_programs |= matches!(&*text, "install" | "help");
             // What a program does first with an address is its purpose, as in `http GET`.
             follows_verb |= !is_number && text.chars().any(|c| c.is_ascii_lowercase());
             follows_option = false;
@@ -270,8 +282,8 @@ fn may_start(text: &str) -> bool {
     matches!(text, "exec" | "x") || SHELLS.contains(&text) || is_program(text) && !is_verb
 }
 
-/// Returns `true` for `-x` and `--long`, with no value but a number or a switch. More letters may
-/// be an option with the name of a program.
+/// Returns `true` for `-x` and `--long`, with no value but a number or a switch. More than two
+/// letters behind one dash may be an option and the name of a program.
 fn is_flag(text: &str) -> bool {
     let (name, value) = text.split_once('=').unwrap_or((text, "true"));
     let letters = name.trim_start_matches('-');

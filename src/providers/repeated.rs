@@ -111,8 +111,8 @@ impl Repeated {
     }
 }
 
-/// Returns the text of a JSON string without a parser, which costs more for the short strings of
-/// streams.
+/// Returns the text of a JSON string. Only rare escapes need the parser, which costs more for the
+/// short strings of streams.
 pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
     let text = json.strip_prefix('"')?.strip_suffix('"')?;
     if is_plain(text) {
@@ -125,8 +125,8 @@ pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
     Some(text.0)
 }
 
-/// Returns the length of the string or the digits at the beginning of `json`. Returns `None` if
-/// their end is not in `json`, and 0 before anything else.
+/// Returns the length of the string or the digits at the beginning of `json`; 0 if `json` begins
+/// with something else. Returns `None` if their end is not in `json`.
 fn scalar_len(json: &str) -> Option<usize> {
     let bytes = json.as_bytes();
     if bytes.first() != Some(&b'"') {

@@ -27,10 +27,10 @@ const MAX_USER_BYTES: usize = 1024 * 1024;
 const MAX_USER_MEMORY: usize = 8 * 1024 * 1024;
 
 /// The maximum memory of the tools of all users, in bytes.
-const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
+const MAX_TOTAL_MEMORY: usize = 64 * 1024 * 1024;
 
 /// The memory of a tool without its description and parameters, in bytes.
-const TOOL_BYTES: usize = 1024;
+const TOOL_MEMORY: usize = 1024;
 
 /// Tools by name.
 type ToolsByName = BTreeMap<Arc<str>, Arc<dyn Tool>>;
@@ -97,7 +97,7 @@ struct StoredTools {
     common: ToolsByName,
     users: HashMap<Arc<str>, UserEntry>,
     /// The memory of the tools of all users.
-    bytes: usize,
+    memory: usize,
     /// The number of uses so far.
     uses: u64,
 }
@@ -115,7 +115,7 @@ impl StoredTools {
     /// `user`; returns their number.
     fn make_room(&mut self, user: &str) -> usize {
         let mut count = 0;
-        while self.bytes > MAX_TOTAL_BYTES {
+        while self.memory > MAX_TOTAL_MEMORY {
             let others = self.users.iter().filter(|(other, _)| &***other != user);
             let oldest = others.min_by_key(|(_, entry)| entry.last_use);
             let Some(oldest_user) = oldest.map(|(user, _)| user.clone()) else {
@@ -124,7 +124,7 @@ impl StoredTools {
 
             let entry = self.users.remove(&oldest_user).unwrap_or_default();
             let sizes = entry.tools.values().map(|(_, size)| size.memory);
-            self.bytes = self.bytes.saturating_sub(sizes.sum());
+            self.memory = self.memory.saturating_sub(sizes.sum());
             count += 1;
         }
         count
@@ -183,14 +183,14 @@ impl ToolStore {
         let entry = stored.users.entry(user.into()).or_default();
         let old_tool = entry.tools.insert(name.into(), (Arc::new(tool), size));
         let old_memory = old_tool.as_ref().map_or(0, |(_, size)| size.memory);
-        stored.bytes = (stored.bytes + size.memory).saturating_sub(old_memory);
+        stored.memory = (stored.memory + size.memory).saturating_sub(old_memory);
         stored.touch(user);
         let removed_users = stored.make_room(user);
         drop(stored);
         if removed_users > 0 {
             tracing::warn!(
                 "the tools of {removed_users} users were removed: those of all users took more \
-                 than {MAX_TOTAL_BYTES} bytes of memory"
+                 than {MAX_TOTAL_MEMORY} bytes of memory"
             );
         }
         self.record_change();
@@ -216,7 +216,7 @@ impl ToolStore {
         }
 
         let memory = removed_tool.as_ref().map_or(0, |(_, size)| size.memory);
-        stored.bytes = stored.bytes.saturating_sub(memory);
+        stored.memory = stored.memory.saturating_sub(memory);
         drop(stored);
         self.record_change();
         removed_tool.is_some()
@@ -276,7 +276,7 @@ fn size_of(tool: &dyn Tool) -> ToolSize {
     let parameters = JsonSize::of(tool.parameters());
     ToolSize {
         text: description.saturating_add(parameters.text),
-        memory: TOOL_BYTES
+        memory: TOOL_MEMORY
             .saturating_add(description)
             .saturating_add(parameters.memory),
     }
@@ -382,7 +382,7 @@ mod tests {
         }
 
         let stored = lock(&store.0.tools);
-        assert!(stored.bytes <= MAX_TOTAL_BYTES && stored.users.len() > 1_900);
+        assert!(stored.memory <= MAX_TOTAL_MEMORY && stored.users.len() > 1_900);
         drop(stored);
         assert_eq!(store.names("user 0"), ["mine"]);
         assert!(store.names("user 1").is_empty());
@@ -390,7 +390,7 @@ mod tests {
         for index in 0..3_000 {
             store.deregister_for(&format!("user {index}"), "mine");
         }
-        assert_eq!(lock(&store.0.tools).bytes, 0);
+        assert_eq!(lock(&store.0.tools).memory, 0);
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl RunContext {
     }
 
     /// Returns `true` if calls of this tool need no question of the mode.
-    pub(crate) fn is_allowed(&self, tool: &str) -> bool {
+    pub(crate) fn needs_no_mode_question(&self, tool: &str) -> bool {
         self.0.settings.allowed_tools.contains(tool)
     }
 

@@ -59,7 +59,7 @@ impl MessageQueueState {
             None => self.reader = Some(reader.clone()),
         }
 
-        if self.has_init && self.messages.capacity() > SMALL {
+        if self.messages.is_empty() && self.messages.capacity() > SMALL {
             // Frees a large buffer: a run may wait for a long time, and many may wait at once.
             self.messages = VecDeque::new();
         }
@@ -108,7 +108,7 @@ impl MessageQueue {
                 return;
             }
             state.messages.push_front(message);
-            self.take_reader(&mut state)
+            self.publish(&mut state)
         };
 
         reader.into_iter().for_each(Waker::wake);
@@ -128,14 +128,15 @@ impl MessageQueue {
                 state.messages.reserve(BACKLOG.max(len));
             }
             state.messages.push_back(message);
-            self.take_reader(&mut state)
+            self.publish(&mut state)
         };
 
         reader.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes the reader that a message wakes, after it was added to `state`.
-    fn take_reader(&self, state: &mut MessageQueueState) -> Option<Waker> {
+    /// Makes the messages in `state` visible to the reader, unless they wait for `init`. Returns
+    /// the reader if it has to be woken.
+    fn publish(&self, state: &mut MessageQueueState) -> Option<Waker> {
         if !state.has_init {
             return None;
         }
@@ -163,6 +164,7 @@ impl MessageQueue {
         }
 
         state.reader = None;
+        // The message that is removed below is still in the queue.
         writers.0 = state.take_writers(1);
         let has_more = state.messages.len() > 1;
         self.is_ready.store(has_more, Ordering::Release);
@@ -171,11 +173,11 @@ impl MessageQueue {
     }
 
     /// Completes when the reader has taken all messages that wait now. Later ones do not count: a
-    /// task may add them without end. It is woken when the queue is empty.
+    /// task may add them without end. The future is woken when the queue is empty.
     ///
-    /// The reader takes no message before `init`, which follows the `before_agent` hooks. Until
-    /// then the first [`BACKLOG`] messages need not be taken, because such a hook may wait for the
-    /// task that has sent them.
+    /// The reader takes no message before `init`, which is queued after the `before_agent` hooks.
+    /// Such a hook may wait for a task that awaits this future. Before `init`, the future therefore
+    /// completes at once while fewer than [`BACKLOG`] messages wait.
     pub(super) fn drained(&self) -> impl Future<Output = ()> {
         let end = lock(&self.state).next_seq;
         poll_fn(move |cx| {

@@ -8,21 +8,21 @@ use super::fields::words;
 use crate::usage::count;
 
 words! {
-    /// The progress of a task.
+    /// The state of a task.
     TaskState {
         /// The task has not begun.
         Pending = "pending",
         /// The task is in progress.
         Running = "running",
-        /// Done.
+        /// The task is complete.
         Completed = "completed",
         /// The task failed.
         Failed = "failed",
-        /// The task was ended by force.
+        /// The task is being stopped. Its [`TaskNotification`] has the state `Stopped`.
         Killed = "killed",
-        /// The task was stopped.
+        /// The task ended early, for example because it was stopped or its run ended.
         Stopped = "stopped",
-        /// The task is paused.
+        /// The task has pending calls, which wait for approval.
         Paused = "paused",
     }
 }
@@ -91,7 +91,7 @@ impl TaskUsage {
     }
 }
 
-/// The progress of a task. Subtype `task_progress`.
+/// A report on the progress of a task. Subtype `task_progress`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskProgress {
@@ -156,11 +156,11 @@ impl TaskUpdated {
     }
 }
 
-/// The new values of what changed about a task.
+/// The changes of a task. A field is `None` if its value has not changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskPatch {
-    /// The progress.
+    /// The state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<TaskState>,
     /// The description of the work.

@@ -22,13 +22,13 @@ pub(super) type Members = Vec<(Arc<str>, String)>;
 /// The number of handoffs since the input, as a value of a run.
 pub(super) struct HandoffCount(pub(super) u32);
 
-/// The agent that a run has handed the conversation over to, as a value of the run.
-struct NewOwner(Arc<str>);
+/// The name of the agent that a run has handed the conversation over to, as a value of the run.
+struct NextAgent(Arc<str>);
 
-/// The name of the agent that the run of `state` has handed the conversation over to.
-pub(super) fn new_owner_of(state: &AgentState) -> Option<Arc<str>> {
-    let owner = state.values.get::<NewOwner>()?;
-    Some(owner.0.clone())
+/// Returns the name of the agent that the run of `state` has handed the conversation over to.
+pub(super) fn next_agent_of(state: &AgentState) -> Option<Arc<str>> {
+    let agent = state.values.get::<NextAgent>()?;
+    Some(agent.0.clone())
 }
 
 /// Returns the name of the agent that a result of `handoff` gives the conversation to; `None` for
@@ -101,10 +101,10 @@ impl Handoff {
         };
 
         // The first of several calls counts.
-        let new_owner = cx.value::<NewOwner>().map(|owner| owner.0.clone());
-        let owner = new_owner.as_ref().unwrap_or(&self.own_name);
-        if new_owner.is_some() || target == owner {
-            return Err(format!("{owner:?} already has the conversation").into());
+        let next_agent = cx.value::<NextAgent>().map(|agent| agent.0.clone());
+        let agent = next_agent.as_ref().unwrap_or(&self.own_name);
+        if next_agent.is_some() || target == agent {
+            return Err(format!("{agent:?} already has the conversation").into());
         }
 
         let limit = self.max_handoffs;
@@ -152,7 +152,7 @@ impl Hook for HandoffHook {
     ) -> Result<ToolResult> {
         // Only now, because an earlier hook may have made an error of the result.
         if let Some(target) = target_of(&result) {
-            cx.set_value(NewOwner(target.into()));
+            cx.set_value(NextAgent(target.into()));
             cx.stop(format!("the conversation was handed over to {target:?}"));
         }
         Ok(result)

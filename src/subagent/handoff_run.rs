@@ -20,7 +20,7 @@ use crate::session::{AgentState, SessionStore, StoredSession};
 use crate::util::panic;
 
 use super::handoff::Handoffs;
-use super::handoff_hook::{HandoffCount, new_owner_of};
+use super::handoff_hook::{HandoffCount, next_agent_of};
 
 /// A run of a group of agents: a stream of messages or, when awaited, the final output.
 ///
@@ -44,7 +44,8 @@ use super::handoff_hook::{HandoffCount, new_owner_of};
 #[must_use = "a run does nothing unless it is polled or awaited"]
 pub struct HandoffRun {
     group: Handoffs,
-    /// The session of the next run, without its agent and its input id.
+    /// The session of each run. Its agent, and the input id of the first run, are set when a run
+    /// begins.
     session: Session,
     input_id: Option<Arc<str>>,
     input: Messages,
@@ -211,7 +212,7 @@ impl HandoffRun {
 
         if let Ok(output) = &mut output
             && output.end == ExitReason::HookStopped
-            && let Some(name) = new_owner_of(&output.state)
+            && let Some(name) = next_agent_of(&output.state)
             && let Some(agent) = self.group.agent(&name).cloned()
         {
             if output.state.pending.is_empty() {

@@ -106,7 +106,8 @@ impl TurnTools {
 
     /// Returns the tool a call of `name` runs, or the text the model reads instead.
     ///
-    /// An unknown name is compared with those of all tools, unless there were many comparisons.
+    /// The text for an unknown name suggests similar names that can be called, unless there were
+    /// too many comparisons.
     pub(crate) fn resolve(
         &self,
         name: &str,

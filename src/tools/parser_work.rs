@@ -1,15 +1,15 @@
 //! Bounding the work of fend's parser before it begins.
 //!
-//! The parser checks no interrupt, and reads parts of an expression repeatedly: the n-th term of a
-//! sum n times, since each term is first tried as an addition without a sign, and other factors if
-//! the following text is not what it expects. Brackets multiply this: nested ones take time
-//! exponential in their depth.
+//! The parser checks no interrupt, and reads parts of an expression repeatedly. It reads the n-th
+//! term of a sum n times, because it first tries each term as an addition without a sign. It reads
+//! a factor again if the text behind it is not what it expects. Brackets multiply this: nested ones
+//! take time exponential in their depth.
 
 /// The maximum number of values and brackets, each counted as often as the parser reads it.
 const MAX_STEPS: u64 = 500_000;
 
-/// The maximum number of times that a factor is read if it follows another without an operator, or
-/// `%`.
+/// The maximum number of times that a factor is read if it follows `%`, or another factor without
+/// an operator.
 const ADJACENT: u64 = 4;
 
 /// The maximum number of times that the argument of a function, or a divisor, is read.
@@ -27,11 +27,11 @@ enum LastToken {
 #[derive(Clone, Copy)]
 struct Bracket {
     /// The number of times that all of it is read.
-    times: u64,
+    bracket_reads: u64,
     /// The number of terms so far.
     terms: u64,
-    /// The number of times that the current factor alone is read.
-    factor: u64,
+    /// The number of times that one reading of the current term reads its current factor.
+    factor_reads: u64,
     last: LastToken,
 }
 
@@ -81,8 +81,9 @@ impl ParserWork {
         self.product(ADJACENT);
     }
 
-    fn product(&mut self, factor: u64) {
-        self.level.factor = factor;
+    /// Counts an operator before a factor that is read so many times.
+    fn product(&mut self, factor_reads: u64) {
+        self.level.factor_reads = factor_reads;
         self.level.last = LastToken::Operator;
     }
 
@@ -93,7 +94,7 @@ impl ParserWork {
     pub(super) fn open(&mut self) {
         self.begin_value();
         self.step();
-        let inner = Bracket::of(self.level.times());
+        let inner = Bracket::of(self.level.total_reads());
         self.outer.push(std::mem::replace(&mut self.level, inner));
     }
 
@@ -117,32 +118,34 @@ impl ParserWork {
         self.steps > MAX_STEPS
     }
 
+    /// Begins a value or a bracket. Without an operator before it, it is a further factor, or the
+    /// argument of a function.
     fn begin_value(&mut self) {
-        self.level.factor = match self.level.last {
-            LastToken::Operator => self.level.factor,
+        self.level.factor_reads = match self.level.last {
+            LastToken::Operator => self.level.factor_reads,
             LastToken::Value => ADJACENT,
             LastToken::Function => RETRIED,
         };
     }
 
     fn step(&mut self) {
-        self.steps = self.steps.saturating_add(self.level.times());
+        self.steps = self.steps.saturating_add(self.level.total_reads());
     }
 }
 
 impl Bracket {
-    fn of(times: u64) -> Self {
+    fn of(bracket_reads: u64) -> Self {
         Self {
-            times,
+            bracket_reads,
             terms: 1,
-            factor: 1,
+            factor_reads: 1,
             last: LastToken::Operator,
         }
     }
 
-    /// Returns the number of times that the current factor is read.
-    fn times(&self) -> u64 {
-        let times = self.times.saturating_mul(self.terms);
-        times.saturating_mul(self.factor)
+    /// Returns the number of times that the current factor is read in all.
+    fn total_reads(&self) -> u64 {
+        let term_reads = self.bracket_reads.saturating_mul(self.terms);
+        term_reads.saturating_mul(self.factor_reads)
     }
 }

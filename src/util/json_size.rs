@@ -2,22 +2,27 @@
 
 use serde_json::Value;
 
-/// The memory of a value in its array or object, and of the pointer to its text or list.
+/// The memory of a [`Value`], which includes the pointer to its text or list.
 const VALUE: usize = 32;
 
-/// The least memory of a list or text of its own.
+/// The least memory of a text, or of the list of an array.
 const ALLOCATION: usize = 64;
 
-/// The memory of one node of an object's tree, which has at least [`NODE_FIELDS`] fields unless it
-/// is the only one.
+/// The memory of one node of an object's B-tree, which has at least [`NODE_FIELDS`] fields unless
+/// it is the only node.
 const NODE: usize = 640;
 const NODE_FIELDS: usize = 5;
 
-/// The number of bytes that are compared at once.
+// The bytes of a text are compared several at once, as a word. The result of a comparison is a word
+// that has the high bit of each byte for which it is true, and no other bits. Shifted right by 7,
+// it has a 1 in each of these bytes. The sum of such words has one count in each byte.
+
+/// The number of bytes in a word.
 pub(crate) const WORD: usize = size_of::<u64>();
-/// The maximum number of words whose bytes are counted in the bytes of one word.
+/// The maximum number of words that are counted in one sum. Its bytes must not overflow, so it is
+/// at most 255.
 const MAX_WORDS: usize = 32;
-/// The bytes of a text up to which its bytes are looked up one by one.
+/// The maximum length of a text whose bytes are looked up one by one, in bytes.
 const SHORT_TEXT: usize = 32;
 
 /// A word with this bit in each byte.
@@ -127,6 +132,7 @@ fn added_len(words: &[[u8; WORD]]) -> usize {
     if controls == 0 {
         return escapes;
     }
+    // A short escape adds one byte, and one like `\u0001` adds five.
     escapes + 4 * (controls - short_escapes(words))
 }
 

@@ -218,15 +218,15 @@ impl MessageBus for NatsBus {
     }
 }
 
-/// Checks a message, and completes it: another publisher may have given it no id.
-pub(super) fn accept_inbound(message: &mut InboundMessage, place: &str) -> Result<()> {
+/// Checks a message. Sets its id if another publisher has given it none.
+pub(super) fn accept_inbound(message: &mut InboundMessage, fallback_id: &str) -> Result<()> {
     if message.id.is_empty() {
-        message.id = place.into();
+        message.id = fallback_id.into();
     }
     message.check()
 }
 
-pub(super) fn accept_outbound(message: &mut OutboundMessage, _place: &str) -> Result<()> {
+pub(super) fn accept_outbound(message: &mut OutboundMessage, _fallback_id: &str) -> Result<()> {
     message.check()
 }
 

@@ -1,4 +1,4 @@
-//! The messages of one consumer, in the order of their subjects.
+//! The messages of one durable consumer. Those of each subject are delivered in their order.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,8 +29,8 @@ const LONG_ORDER_DELAY: Duration = Duration::from_secs(1);
 const MANY_ATTEMPTS: i64 = 8;
 /// The maximum number of messages that are delivered and not acknowledged, of all processes.
 const MAX_ACK_PENDING: i64 = 10_000;
-/// The size of the messages in progress in this process from which on no further message is taken,
-/// in bytes.
+/// The size of the messages in progress in this process, in bytes, from which on no further message
+/// is taken.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The time that a request for messages waits at the server.
 const EXPIRES: Duration = Duration::from_secs(30);
@@ -50,12 +50,12 @@ pub(super) struct SourceState {
     /// Notified when a delivery was dropped, there is room again, or the source was closed.
     change: Notify,
     is_closed: AtomicBool,
-    /// The last time at which a consumer waited for messages.
+    /// The time at which the last wait for messages ended.
     waited_at: Mutex<Option<Instant>>,
 }
 
-/// The wait of a consumer for messages. Its end is noted when it is dropped, also together with the
-/// consumer.
+/// The wait of one call of [`Source::next`]. Its end is recorded on drop, so also if the call is
+/// dropped.
 struct Wait<'a>(&'a SourceState);
 
 impl Drop for Wait<'_> {
@@ -65,7 +65,7 @@ impl Drop for Wait<'_> {
 }
 
 impl SourceState {
-    /// Returns the time since a consumer last waited for messages.
+    /// Returns the time since the last wait for messages ended.
     fn pause(&self) -> Duration {
         let waited_at = *lock(&self.waited_at);
         waited_at.map_or(Duration::ZERO, |waited_at| waited_at.elapsed())
@@ -95,7 +95,7 @@ impl SourceState {
         lock(&self.order).give_back(&position.subject, position.number);
     }
 
-    /// Leaves a delivery that was dropped to the next consumer, which gives it back.
+    /// Leaves a delivery that was dropped to a call of [`Source::next`], which gives it back.
     pub(super) fn give_back_later(&self, acker: Acker) {
         lock(&self.dropped).push(acker);
         self.change.notify_one();
@@ -109,7 +109,7 @@ pub(super) struct Source {
     config: pull::Config,
     /// The number of messages that are requested at once.
     batch: usize,
-    /// Held by the consumer that waits for the next message.
+    /// Locked by the call of [`next`](Self::next) that waits; other calls wait for the lock.
     pull: tokio::sync::Mutex<Pull>,
     state: Arc<SourceState>,
 }
@@ -118,21 +118,21 @@ pub(super) struct Source {
 #[derive(Default)]
 struct Pull {
     messages: Option<pull::Stream>,
-    /// The message that is being examined. It stays here if its consumer is dropped meanwhile.
+    /// The message that is being examined. It stays here if the call that examines it is dropped.
     current: Option<Message>,
     /// The time from which on there is no room for further messages.
     full_since: Option<Instant>,
 }
 
 impl Pull {
-    /// Returns the time until which the messages wait for room. It stays the same if the consumer
-    /// that waits is dropped and another one waits instead.
+    /// Returns the time until which the messages wait for room. It stays the same if the call that
+    /// waits is dropped and another one waits instead.
     fn deadline(&mut self, max_wait: Duration) -> Instant {
         *self.full_since.get_or_insert_with(Instant::now) + max_wait
     }
 }
 
-/// Checks and completes a message that has arrived. The second argument names its place: the
+/// Checks a message that has arrived. The second argument is the id for a message without one: the
 /// stream, the number and the time of publication, which together are unique even if the stream is
 /// removed and created again.
 pub(super) type Accept<M> = fn(&mut M, &str) -> Result<()>;
@@ -141,14 +141,14 @@ pub(super) type Accept<M> = fn(&mut M, &str) -> Result<()>;
 enum Disposition {
     Deliver,
     /// It is given back, to be delivered again later.
-    Hold,
+    Defer,
     /// It is in progress here, or was acknowledged elsewhere.
     Skip,
 }
 
 impl Source {
-    /// Creates the source of the messages of a stream with this subject, of a consumer of this
-    /// name, which requests `batch` messages at once.
+    /// Creates the source of the messages of `stream` with `subject`. Its durable consumer has the
+    /// name `name` and requests `batch` messages at once.
     pub(super) fn new(
         connection: Connection,
         stream: String,
@@ -224,7 +224,7 @@ impl Source {
             };
             match disposition {
                 Disposition::Skip => {}
-                Disposition::Hold => self.hold(&message).await,
+                Disposition::Defer => self.defer(&message).await,
                 Disposition::Deliver => {
                     if pause > self.config.ack_wait / 2 {
                         self.prolong(&message).await;
@@ -322,13 +322,13 @@ impl Source {
             match condition {
                 Condition::Never => return Ok(Disposition::Skip),
                 Condition::Gone(earlier) => match self.first_number(subject, earlier).await? {
-                    Some(first) if first == earlier => return Ok(Disposition::Hold),
+                    Some(first) if first == earlier => return Ok(Disposition::Defer),
                     _ => lock(&self.state.order).forget(subject, earlier),
                 },
                 Condition::FirstFrom(start) => {
                     return Ok(match self.first_number(subject, start).await? {
                         Some(first) if first == number => Disposition::Deliver,
-                        Some(first) if first < number => Disposition::Hold,
+                        Some(first) if first < number => Disposition::Defer,
                         // It is no longer in the stream.
                         _ => Disposition::Skip,
                     });
@@ -361,7 +361,7 @@ impl Source {
     }
 
     /// Gives a message back that came out of order.
-    async fn hold(&self, message: &Message) {
+    async fn defer(&self, message: &Message) {
         let attempts = message.info().map_or(0, |info| info.delivered);
         let delay = if attempts < MANY_ATTEMPTS {
             ORDER_DELAY
@@ -381,8 +381,8 @@ impl Source {
         position: StreamPosition,
         accept: Accept<M>,
     ) -> Option<Delivery<M>> {
-        let place = place_of(&message);
-        match parse(&message.payload, &place, accept) {
+        let fallback_id = fallback_id(&message);
+        match parse(&message.payload, &fallback_id, accept) {
             Ok(content) => {
                 let size = message.payload.len();
                 let (_, acker) = message.split();
@@ -405,14 +405,14 @@ impl Source {
 
 /// Reads a message. Other publishers than this crate may have published it, so that it is checked
 /// as well.
-fn parse<M: DeserializeOwned>(payload: &[u8], place: &str, accept: Accept<M>) -> Result<M> {
+fn parse<M: DeserializeOwned>(payload: &[u8], fallback_id: &str, accept: Accept<M>) -> Result<M> {
     let mut content: M = serde_json::from_slice(payload)?;
-    accept(&mut content, place)?;
+    accept(&mut content, fallback_id)?;
     Ok(content)
 }
 
-/// Returns the name of the place of a message; empty if the server did not send it.
-fn place_of(message: &Message) -> String {
+/// Returns the id for a message without one; empty for a message that is in no stream.
+fn fallback_id(message: &Message) -> String {
     let info = message.info();
     info.map_or_else(
         |_| String::new(),
@@ -446,7 +446,7 @@ mod tests {
         let inbound = |id: &str| {
             let message = InboundMessage::new("cli", "1", "ann", "hello").with_id(id);
             let payload = serde_json::to_vec(&message).unwrap();
-            parse(&payload, "place", accept_inbound)
+            parse(&payload, "IN:7", accept_inbound)
         };
         assert!(inbound("short").is_ok());
         let error = inbound(&"x".repeat(100_000)).unwrap_err();
@@ -454,11 +454,11 @@ mod tests {
 
         let message = OutboundMessage::new("cli", "1".repeat(2_000), "hello");
         let payload = serde_json::to_vec(&message).unwrap();
-        assert!(parse(&payload, "place", accept_outbound).is_err());
+        assert!(parse(&payload, "OUT:7", accept_outbound).is_err());
     }
 
     #[test]
-    fn message_of_another_publisher_without_an_id_has_that_of_its_place() {
+    fn message_of_another_publisher_without_an_id_has_the_fallback_id() {
         let payload = br#"{"channel":"cli","chat_id":"1"}"#;
         let message = parse(payload, "IN:7", accept_inbound).unwrap();
         assert_eq!(&*message.id, "IN:7");
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn messages_wait_for_room_as_long_for_one_consumer_as_for_several() {
+    async fn messages_wait_for_room_as_long_for_one_call_as_for_several() {
         let max_wait = Duration::from_secs(15);
         let mut pull = Pull::default();
         let deadline = Instant::now() + max_wait;
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pause_of_a_source_begins_when_its_last_consumer_stops_waiting() {
+    async fn pause_of_a_source_begins_when_its_last_wait_ends() {
         let (state, time) = (SourceState::default(), Duration::from_secs(15));
         assert_eq!(state.pause(), Duration::ZERO);
         let wait = Wait(&state);

@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 8;
 const MAX_FOLDERS: usize = 2_000;
 /// The maximum number of entries of folders of a search.
 const MAX_ENTRIES: usize = 200_000;
-/// The maximum number of listed skills.
+/// The maximum number of skills that a search finds.
 const MAX_SKILLS: usize = 500;
 /// The time after which a search visits no more folders. In a container, each takes a process.
 const MAX_TIME: Duration = Duration::from_secs(120);
@@ -30,8 +30,8 @@ const MAX_WARNINGS: usize = 20;
 /// Folders that are never entered: large, and without skills.
 const SKIPPED: [&str; 2] = [".git", "node_modules"];
 
-/// The skills below some folders, in the order of these and then of their paths, and the problems
-/// of the search.
+/// The result of a search: the skills, by the order of the searched folders and then by path, and
+/// warnings about problems.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     pub(crate) skills: Vec<Skill>,
@@ -47,7 +47,8 @@ pub(crate) struct Search {
 struct Folder {
     path: String,
     depth: usize,
-    /// True for a link, of which only its own `SKILL.md` counts: links may lead in circles.
+    /// True for a link. Only the `SKILL.md` of the folder that it leads to is read, because links
+    /// may lead in circles or to large folders.
     is_link: bool,
 }
 
@@ -93,8 +94,7 @@ pub(crate) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
 }
 
 impl Search {
-    /// Reads the skill of a folder that a link leads to. The folder is not listed, because many
-    /// links may lead to a large folder.
+    /// Reads the skill of a folder that a link leads to, without listing the folder.
     async fn follow(&mut self, backend: &dyn Backend, folder: &str, source: &str) {
         // Links to files, broken links and links out of the workspace have no such file.
         let Ok(metadata) = backend.stat(&entry_path(folder, FILE)).await else {
@@ -148,7 +148,8 @@ impl Search {
             return;
         }
 
-        // The folders that are still visited, and the folder at which the search ends.
+        // The number of folders that are still taken from the stack, with the one at which the
+        // search ends.
         let room = (MAX_FOLDERS + 1).saturating_sub(self.folders);
         let folders: Vec<_> = folder_entries
             .take(room)
@@ -158,6 +159,7 @@ impl Search {
                 is_link: entry.kind == EntryKind::Symlink,
             })
             .collect();
+        // The search ends before it reaches the bottom of a longer stack.
         let excess = (stack.len() + folders.len()).saturating_sub(room);
         stack.drain(..excess.min(stack.len()));
         // The first entry is pushed last, so that it is visited first.

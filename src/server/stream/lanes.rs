@@ -21,7 +21,7 @@ pub(super) struct Lanes {
     ids: Ids,
 }
 
-/// The steps of one agent, in order.
+/// The steps of a run, to which steps of one agent are added.
 struct Steps<'s, 'a> {
     subagent: Option<Arc<str>>,
     steps: &'s mut Vec<Step<'a>>,
@@ -44,7 +44,7 @@ impl Lanes {
         &self.main
     }
 
-    /// Returns the number of entries of all calls and their ids.
+    /// Returns the number of entries in the maps of calls, children and ids.
     pub(super) fn entry_count(&self) -> usize {
         let lanes = std::iter::once(&self.main).chain(&self.subagents);
         let calls: usize = lanes.map(Lane::call_count).sum();
@@ -56,7 +56,8 @@ impl Lanes {
         self.ids.shown_call_id(subagent, id)
     }
 
-    /// Returns the steps for a reader that begins at this position, without the open blocks.
+    /// Prepares the lanes for a reader that begins at this position. Returns its first steps: the
+    /// open turns and the active subagents. The pieces of the open responses are hidden from it.
     pub(super) fn reopen(&mut self) -> Vec<Step<'static>> {
         let mut steps = Vec::new();
         let mut starts = Vec::new();
@@ -91,7 +92,9 @@ impl Lanes {
         self.main.end(&mut own_steps.sink());
     }
 
-    /// Starts the lane of a subagent.
+    /// Starts the lane of a subagent. Usually the subagent's run sends the start, from its own
+    /// session. For a task in the background, the parent's run sends it, and the session is unknown
+    /// until the subagent's first message.
     pub(super) fn start(
         &mut self,
         start: &TaskStarted,
@@ -137,7 +140,7 @@ impl Lanes {
         }
     }
 
-    /// Returns the subagent that a notification ends.
+    /// Returns the index of the subagent that a notification ends, if that has a lane.
     pub(super) fn index_of_end(
         &self,
         end: &TaskNotification,
@@ -199,9 +202,10 @@ impl Lanes {
             return Some(index);
         }
 
-        let is_unnamed =
+        // The first message from a session belongs to the first lane of the call without a session.
+        let lacks_session =
             |lane: &Lane| lane.session_id.is_none() && lane.parent_call.as_ref() == Some(call);
-        let index = match self.subagents.iter().position(is_unnamed) {
+        let index = match self.subagents.iter().position(lacks_session) {
             Some(index) => index,
             None => {
                 let lane = self.new_lane(call);

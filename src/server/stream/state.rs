@@ -106,7 +106,8 @@ impl StreamState {
         snapshot
     }
 
-    /// Returns the steps for a reader that begins at this position, without the open blocks.
+    /// Prepares the lanes for a reader that begins at this position. Returns its first steps: the
+    /// open turns and the active subagents. The pieces of the open responses are hidden from it.
     pub(super) fn reopen(&mut self) -> Vec<Step<'static>> {
         self.lanes.reopen()
     }

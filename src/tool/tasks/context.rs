@@ -128,7 +128,7 @@ impl TaskContext {
         sink.upgrade()
     }
 
-    /// Puts back a message that the task can no longer use.
+    /// Puts back a message that the task could not use. It is the next message again.
     pub(crate) fn return_message(&self, message: Message) {
         self.entry.return_message(message);
     }

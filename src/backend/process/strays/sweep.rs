@@ -10,10 +10,10 @@ use super::evidence::{Evidence, Relation};
 use super::proc;
 use super::process::Process;
 
-/// The number of scans of processes that were started during a scan, before all processes are
-/// scanned again.
+/// The maximum number of times that a scan examines the processes that were started meanwhile.
+/// After that it is not complete, and all processes are scanned again.
 const ROUNDS: usize = 256;
-/// The maximum size of a range of new ids; above it, all processes are examined instead.
+/// The maximum size of a range of new ids; above it, all processes are scanned again instead.
 const MAX_RANGE: i32 = 4_096;
 /// The number of scans without a result that are enough where scans cannot be proven complete.
 const EMPTY_SCANS: u32 = 3;
@@ -30,13 +30,14 @@ const MAX_PAUSE: Duration = Duration::from_millis(16);
 #[derive(Debug)]
 pub(super) struct Sweep {
     evidence: Evidence,
+    /// True if the ids of the group and the session are still the command's.
     is_session_valid: bool,
     strays: HashMap<i32, Stray>,
     /// The members of the group in the last scan: they may have left it since.
     members: Vec<i32>,
     /// True if the last scan left processes that were still starting a program.
     has_starting: bool,
-    /// The last id that was assigned when the last scan was complete.
+    /// The newest id at the end of the last scan; `None` if that scan was not complete.
     seen_up_to: Option<i32>,
 }
 
@@ -138,8 +139,8 @@ impl Sweep {
         }
     }
 
-    /// Scans the processes that may have changed since the last complete scan, if that scan found
-    /// none; otherwise all processes.
+    /// Scans the processes that may have changed since the last scan, if that was complete and no
+    /// stray is recorded; otherwise all processes.
     fn resume_scan(&mut self) -> ScanResult {
         match self.seen_up_to {
             Some(before) if self.strays.is_empty() => {
