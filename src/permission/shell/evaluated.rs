@@ -41,6 +41,16 @@ impl Context {
         }
     }
 
+    /// Examines a text that the shell may evaluate, or may read in another way. Its commands only
+    /// may run.
+    pub(super) fn examine_evaluation(&mut self, examine: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.is_guessing, true);
+        self.via.push(EVALUATION.to_owned());
+        self.examine_text(examine);
+        self.via.pop();
+        self.is_guessing = outer;
+    }
+
     /// Returns `true` if the shell may evaluate a text that is not written as code.
     pub(super) fn evaluates_texts(&self) -> bool {
         self.evaluates || self.has_unsafe_numbers()
@@ -64,23 +74,19 @@ impl Context {
 
         let texts = self.kept_texts.difference(&self.examined_texts);
         let texts: Vec<String> = texts.cloned().collect();
-        let outer = std::mem::replace(&mut self.is_guessing, true);
-        self.via.push(EVALUATION.to_owned());
         for text in &texts {
             // It may be evaluated twice, and `${x@P}` decodes it.
             let variants = [text.clone(), text.replace('\\', ""), decoded(text)];
             let has_escapes = text.contains('\\');
             for variant in BTreeSet::from(variants) {
                 let mut is_examined = true;
-                self.examine_text(|cx| is_examined = expand(cx, &variant, has_escapes));
+                self.examine_evaluation(|cx| is_examined = expand(cx, &variant, has_escapes));
                 if !is_examined {
                     let reason = Reason::Limit("nesting");
                     self.analysis.unread.get_or_insert(reason);
                 }
             }
         }
-        self.via.pop();
-        self.is_guessing = outer;
         let has_texts = !texts.is_empty();
         self.examined_texts.extend(texts);
         has_texts

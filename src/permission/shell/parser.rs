@@ -426,13 +426,11 @@ impl<'a> Parser<'a> {
             return;
         }
         (cx.depth, cx.piped) = (depth, piped);
-        let outer = std::mem::replace(&mut cx.is_guessing, true);
         cx.is_posix = true;
-        cx.examine_text(|cx| {
+        cx.examine_evaluation(|cx| {
             let _noted = Parser::new(text, cx).script();
         });
         cx.is_posix = false;
-        cx.is_guessing = outer;
         if cx.work >= MAX_WORK {
             cx.leave_out(Reason::Limit("nested scripts"));
         }
