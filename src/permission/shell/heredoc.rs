@@ -299,7 +299,10 @@ impl Parser<'_> {
                     if self.cx.analysis.commands[at].is("exec") {
                         self.cx.keep_text(&word);
                     }
-                    self.cx.analysis.commands[at].input = Some(word);
+                    let command = &mut self.cx.analysis.commands[at];
+                    // Its own text, not the one of a group.
+                    command.shared_input = None;
+                    command.input = Some(word);
                 }
                 None => {
                     // `read` in a loop may take it.

@@ -123,7 +123,8 @@ fn echoed(cx: &Context, argv: &[Word], depth: usize) -> String {
 /// are values.
 fn formatted(cx: &Context, format: &str, values: &[String]) -> String {
     let is_flag = |c: char| c.is_ascii_digit() || "-+ #.*'".contains(c);
-    let mut values = values.iter();
+    let all_values = values;
+    let mut values = all_values.iter();
     let mut text = String::new();
     while cx.has_room_for_text(format.len() + 1) {
         let value_count = values.len();
@@ -142,6 +143,17 @@ fn formatted(cx: &Context, format: &str, values: &[String]) -> String {
         }
         if values.len() == 0 || values.len() == value_count {
             break;
+        }
+    }
+    // A width or a precision takes a value, or cuts one off: each of them may be the text.
+    let is_cut = |piece: &str| {
+        let len = piece.len() - piece.trim_start_matches(is_flag).len();
+        piece[..len].contains(['.', '*'])
+    };
+    if format.split('%').skip(1).any(is_cut) {
+        for value in all_values {
+            text.push('\n');
+            text.push_str(value);
         }
     }
     text

@@ -26,8 +26,10 @@ const READ_CHUNK: usize = 1024 * 1024;
 /// The maximum size in bytes of a damaged part in one row.
 const MAX_DAMAGED_PART: usize = 4 * 1024 * 1024;
 
-pub(super) const END: &str = "SELECT at + length(bytes) FROM log WHERE session = ?1
-    ORDER BY at DESC LIMIT 1";
+/// The end of a log. No log reaches 2^62: a row from there on is damage, behind which there would
+/// be no place for others.
+pub(super) const END: &str = "SELECT at + length(bytes) FROM log
+    WHERE session = ?1 AND at < 4611686018427387904 ORDER BY at DESC LIMIT 1";
 pub(super) const INSERT: &str = "INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)";
 
 /// A row of a log: its position and its length.

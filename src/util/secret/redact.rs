@@ -10,8 +10,9 @@ use super::known;
 use super::matcher::Matcher;
 use super::secret::REDACTED;
 
-/// The maximum number of times that escapes may have been escaped again.
-const MAX_DEPTH: usize = 2;
+/// The maximum number of times that a text may have been escaped. An error adds one or two to those
+/// of the text of a peer.
+const MAX_DEPTH: usize = 3;
 
 /// The minimum length, in bytes, of a part of a secret at the edge of a cut that is removed. Three
 /// characters are too few to be of use, and ordinary words begin with them.

@@ -24,7 +24,7 @@ pub(super) const REDACTED: &str = "[redacted]";
 ///
 /// All spellings are: the text itself; base64 in both alphabets, wherever in a longer text the
 /// secret begins, with line breaks or without; hexadecimal; percent-encoding of any of its bytes
-/// and the escapes of JSON, once or twice.
+/// and the escapes of JSON, up to three times.
 ///
 /// Responses are redacted before hooks, readers, tools and stores receive them, even if the pieces
 /// of a stream split the secret. If the first one to three bytes of a secret end a piece, these

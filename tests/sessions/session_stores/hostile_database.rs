@@ -163,6 +163,25 @@ async fn row_larger_than_any_that_is_written_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
+async fn row_at_the_last_position_leaves_its_session_usable() {
+    for bytes in [&b"\0\0\0"[..], b"junk\n"] {
+        let mut held = Held::<SqliteStore>::new();
+        held.say("a", &["one"]).await;
+        tables(&held.store)
+            .execute(
+                "INSERT INTO log VALUES ('a', 9223372036854775800, ?1)",
+                [bytes],
+            )
+            .unwrap();
+        for text in ["two", "three"] {
+            held.reopen();
+            held.say("a", &[text]).await;
+        }
+        assert_eq!(held.texts("a").await, ["one", "two", "three"]);
+    }
+}
+
+#[tokio::test]
 async fn pipe_in_place_of_the_lock_of_a_creation_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let locks = folder.path().join("sessions.db-locks");
