@@ -52,6 +52,8 @@ pub(super) fn path_words(
             .filter(move |(index, word)| !texts.contains(index) && !is_name(*index, word))
             .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok(), true));
         let is_examined = !command.may_be_evaluated();
+        // A word such as `ARGS="--config x"` sets a variable for the builder.
+        let sets_values = command.is("make") || command.is("gmake");
         words
             .chain(command.values.iter().map(|word| (word, false, true)))
             .chain(command.input_names.iter().map(|word| (word, false, false)))
@@ -61,12 +63,16 @@ pub(super) fn path_words(
                 let is_kept = is_kept && !command.is_code;
                 // A program may unpack it.
                 words.extend(is_unknown.then(|| whole.stem()));
+                let whole_count = words.len();
                 if has_parts {
                     words.extend(pieces(whole, command));
                 }
                 let is_certain = is_word && is_examined;
-                let words = words.into_iter();
-                words.map(move |word| (whole, word, is_kept, is_certain))
+                let words = words.into_iter().enumerate();
+                words.map(move |(index, word)| {
+                    let may_be_text = sets_values && index >= whole_count;
+                    (whole, word, is_kept, is_certain && !may_be_text)
+                })
             })
             .map(move |(whole, word, is_kept, is_certain)| {
                 let is_replaced = command.changes || is_unknown || is_certain && may_replace(whole);
@@ -87,7 +93,7 @@ pub(super) fn path_words(
 fn omits(word: &Word) -> bool {
     let prefix = word.literal_prefix();
     prefix.starts_with('-')
-        && ["ignore", "exclude"]
+        && ["ignore", "exclude", "build-context"]
             .iter()
             .any(|part| prefix.contains(part))
 }

@@ -95,6 +95,10 @@ pub(super) struct Context {
     pub(super) has_own_home: bool,
     /// True if the script sets `HOME`, `PWD`, `OLDPWD` or `DIRSTACK`, other than for one program.
     pub(super) sets_folders: bool,
+    /// Files that variables may make programs write.
+    pub(super) possible_files: Vec<Word>,
+    /// The words that expansions have by default, of the word being parsed.
+    pub(super) defaults: Vec<String>,
     /// Texts with substitutions, which run if the shell evaluates the texts.
     pub(super) kept_texts: BTreeSet<String>,
     /// Those of them that were examined.
@@ -360,11 +364,17 @@ impl Context {
             }
             None => self.constants.get(name).cloned().unwrap_or_default(),
         };
+        if !self.has_room_for_text(values.iter().map(Word::len).sum()) {
+            return;
+        }
         for value in &values {
-            if exported || names_files(name) {
-                for file in written_files(name, value) {
-                    self.add_path(Use::Target, file);
-                }
+            let files = written_files(name, value);
+            if names_files(name) {
+                files
+                    .into_iter()
+                    .for_each(|file| self.add_path(Use::Target, file));
+            } else if exported {
+                self.possible_files.extend(files);
             }
             let Some(text) = value.literal() else {
                 continue;
@@ -464,6 +474,9 @@ impl Context {
             len += values.iter().map(Word::len).max().unwrap_or_default();
             let is_long = len > MAX_LENGTH || self.work + len > MAX_WORK;
             if all.len() * values.len() > MAX_GUESSES || is_long {
+                if self.work + len > MAX_WORK {
+                    self.work = MAX_WORK + 1;
+                }
                 self.analysis.sets_any = true;
                 return Vec::new();
             }

@@ -53,6 +53,13 @@ pub(super) fn names_files(name: &str) -> bool {
     name.starts_with("GIT_TRACE") || names.any(|known| known == name)
 }
 
+/// Returns `true` if the variable holds a text for people, or names settings that programs read.
+fn is_read(name: &str) -> bool {
+    const TEXTS: &str = "BODY COMMENT DESCRIPTION MESSAGE MSG NOTES PROMPT SUMMARY TEXT TITLE";
+    TEXTS.split(' ').any(|part| name.contains(part))
+        || matches!(name, "NPM_CONFIG_USERCONFIG" | "NPM_CONFIG_GLOBALCONFIG")
+}
+
 /// Returns the files and folders that programs may write because of the value of a variable: the
 /// value of one that [`names_files`], and the names in any other, which may hold options or code.
 pub(super) fn written_files(name: &str, value: &Word) -> Vec<Word> {
@@ -80,7 +87,9 @@ pub(super) fn written_files(name: &str, value: &Word) -> Vec<Word> {
         let is_folder_of_git = text.trim_end_matches('/').ends_with(".git");
         text.contains(['.', '/']) && (names_files(name) || !is_folder_of_git)
     };
-    let names = names.flatten().filter(is_path);
+    let names = names
+        .flatten()
+        .filter(|text| !is_read(name) && is_path(text));
     let names = names.map(|text| Word::from_text(text).with_home());
     file.into_iter().chain(names).collect()
 }

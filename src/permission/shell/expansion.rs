@@ -261,10 +261,7 @@ impl Parser<'_> {
                 }
                 let (text, _) = script_of(&value);
                 if !quoted && text.contains(' ') {
-                    // It may be a program and its words.
-                    let outer = std::mem::replace(&mut self.cx.is_guessing, true);
-                    self.cx.run_later("${..}", text);
-                    self.cx.is_guessing = outer;
+                    self.cx.defaults.push(text);
                 }
 
                 return Ok(());

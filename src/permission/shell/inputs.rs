@@ -19,7 +19,7 @@ use super::word::{Part, Word};
 /// The maximum number of pipes that a text is followed through.
 const MAX_PIPES: usize = 8;
 /// The work of a look at a command, in characters.
-const STEP_WORK: usize = 16;
+pub(super) const STEP_WORK: usize = 16;
 /// The maximum nesting depth of substitutions in a text.
 const MAX_DEPTH: usize = 4;
 /// The maximum number of names in the texts of one command.
@@ -164,7 +164,11 @@ fn formatted(cx: &Context, format: &str, values: &[String]) -> String {
 pub(super) fn texts_of_input(cx: &Context, command: &SimpleCommand) -> Vec<String> {
     let word = command.shared_input.as_deref().or(command.input.as_ref());
     let mut texts: Vec<String> = word.map(|word| text_of(cx, word, 0)).into_iter().collect();
-    let Range { start, end } = command.sources.clone();
+    let Range { start, end } = match command.sources.clone() {
+        // Any command may be before the pipe to a function.
+        sources if sources.is_empty() && command.piped == Some(None) => 0..usize::MAX,
+        sources => sources,
+    };
     // They are in ascending order.
     let first = cx
         .printers_of_text

@@ -1,5 +1,6 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 use std::{fs, iter};
 
@@ -9,7 +10,7 @@ use crate::permission::programs::{
 };
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
-use super::context::Context;
+use super::context::{Context, MAX_WORK};
 use super::listing::{branch, texts};
 use super::word::{Part, Word};
 use super::{builtins, files, inputs, operands, peel, shells};
@@ -36,8 +37,11 @@ pub(super) fn inspect(cx: &mut Context) {
             break;
         }
     }
+    for file in std::mem::take(&mut cx.possible_files) {
+        cx.add_path(Use::Target, file);
+    }
     cx.analysis.possible_paths = first_path..cx.analysis.paths.len();
-    if !cx.has_room_for_text(0) {
+    if !cx.has_room_for_text(0) || cx.work > MAX_WORK {
         cx.leave_out(Reason::Limit("length"));
     }
 
@@ -154,6 +158,16 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
     dispatch(cx, index, &name, command);
 }
 
+/// Returns the characters at which the shell also splits values, if the script sets them; `None` if
+/// they are too many.
+fn separators(cx: &Context) -> Option<HashSet<char>> {
+    let values = cx.constants.get("IFS").into_iter().flatten();
+    let texts: Vec<String> = values.filter_map(Word::literal).collect();
+    let len = texts.iter().map(String::len).sum();
+    let chars = texts.iter().flat_map(|text| text.chars());
+    cx.has_room_for_text(len).then(|| chars.collect())
+}
+
 /// Adds the command with the values that the script assigns to its variables, for deny and ask
 /// rules. Nothing is known of the order of the assignments, so it only may run.
 fn guess(cx: &mut Context, command: &SimpleCommand) {
@@ -167,13 +181,16 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
     if command.argv.last().is_some_and(is_unknown) {
         cx.analysis.unknown.insert("_".to_owned());
     }
-    // The shell also splits values at other characters, if the script sets them.
-    let values = cx.constants.get("IFS").into_iter().flatten();
-    let marks: String = values.filter_map(Word::literal).collect();
-    let readings = 1 + usize::from(!marks.trim().is_empty());
+    if count == 0 {
+        return;
+    }
+    let Some(marks) = separators(cx) else {
+        return;
+    };
+    let readings = 1 + usize::from(marks.iter().any(|c| !c.is_whitespace()));
     for reading in 0..count * readings {
         let (at, splits) = (reading / readings, reading % readings > 0);
-        let is_end = |c: char| c.is_whitespace() || splits && marks.contains(c);
+        let is_end = |c: char| c.is_whitespace() || splits && marks.contains(&c);
         let mut argv = Vec::new();
         // The shell expands the wildcards of values that are not quoted, too.
         let (mut patterns, mut is_expanded) = (Vec::new(), false);
@@ -182,6 +199,10 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
             let may_split = word.may_split();
             let words = match guess.literal().filter(|_| may_split) {
                 Some(text) => {
+                    let work = inputs::STEP_WORK * text.matches(is_end).count();
+                    if splits && !cx.has_room_for_text(work) {
+                        return;
+                    }
                     let texts = text.split(is_end).filter(|text| !text.is_empty());
                     texts.map(Word::from_text).collect()
                 }
@@ -232,7 +253,11 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         .map(ToString::to_string)
         .collect();
     if is_launcher(name, &words) {
-        if name.contains("rename") || name == "mmv" {
+        let shows = ["-n", "--no-act", "--nono"];
+        let shows = shows
+            .iter()
+            .any(|option| command.argv.iter().any(|word| word.is(option)));
+        if !shows && (name.contains("rename") || name == "mmv") {
             // It makes names by a pattern.
             cx.add_path(Use::Target, Word::made());
         }

@@ -236,7 +236,11 @@ fn is_address(text: &str) -> bool {
     let mut ends = schemes
         .iter()
         .filter_map(|scheme| text.strip_prefix(scheme));
-    let is_host = |end: &str| end.starts_with(|c: char| c == '/' || c.is_ascii_alphanumeric());
+    // `http:dev` may be the name of a script.
+    let is_host = |end: &str| {
+        let is_name = end.starts_with(|c: char| c.is_ascii_alphanumeric());
+        end.starts_with('/') || is_name && end.contains(['.', '/', '@'])
+    };
     text.starts_with("git@")
         || ["http://", "https://"]
             .iter()

@@ -64,7 +64,15 @@ impl Parser<'_> {
             let first = command.argv.is_empty();
             // A name of a function may end so, and `!(` begins a negated subshell.
             let group = if first { Group::End } else { Group::Name };
+            let default_count = self.cx.defaults.len();
             let words = self.expanded_words(group)?;
+            let defaults = self.cx.defaults.split_off(default_count);
+            // The first word may be a program and its words.
+            for text in defaults.into_iter().filter(|_| first) {
+                let outer = std::mem::replace(&mut self.cx.is_guessing, true);
+                self.cx.run_later("${..}", text);
+                self.cx.is_guessing = outer;
+            }
             if words.is_empty() {
                 break;
             }

@@ -93,3 +93,19 @@ fn texts_of_many_printers_for_many_readers_are_not_all_examined() {
     );
     assert!(analyse(&command).unread.is_some(), "the limit is reached");
 }
+
+#[test]
+fn variable_that_is_exported_often_is_examined_in_bounded_work() {
+    let command = format!("x={}.b;{}", "a".repeat(18_000), "export x;".repeat(2_000));
+    assert!(analyse(&command).unread.is_some(), "the limit is reached");
+}
+
+#[test]
+fn work_of_commands_that_only_may_run_counts() {
+    let command = format!(
+        "z='{}';x=bash;y=bash;{}$y -c 'git config a.b c'",
+        "#".repeat(20_000),
+        "$x -c \"$z\";".repeat(20)
+    );
+    assert!(analyse(&command).unread.is_some(), "the limit is reached");
+}
