@@ -130,7 +130,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// # Errors
     ///
     /// Returns the same errors as [`write`](Self::write). The default implementation also returns
-    /// the errors of [`read`](Self::read), except for a missing file.
+    /// the errors of [`read`](Self::read), except for a missing file. If the disk is full, the
+    /// beginning of `content` may have been appended.
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
         let mut full_content = match self.read(path).await {
             Ok(old) => old.to_vec(),

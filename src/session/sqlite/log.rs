@@ -27,10 +27,12 @@ const READ_CHUNK: usize = 1024 * 1024;
 const MAX_DAMAGED_PART: usize = 4 * 1024 * 1024;
 
 /// The end of a log. No log reaches 2^62: a row from there on is damage, behind which there would
-/// be no place for others.
+/// be no place for others. A row without bytes is damage as well.
 pub(super) const END: &str = "SELECT at + length(bytes) FROM log
-    WHERE session = ?1 AND at < 4611686018427387904 ORDER BY at DESC LIMIT 1";
-pub(super) const INSERT: &str = "INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)";
+    WHERE session = ?1 AND at < 4611686018427387904 AND bytes != x'' ORDER BY at DESC LIMIT 1";
+/// Adds a row. It takes the place of one without bytes, and of no other.
+pub(super) const INSERT: &str = "INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)
+    ON CONFLICT (session, at) DO UPDATE SET bytes = excluded.bytes WHERE bytes = x''";
 
 /// A row of a log: its position and its length.
 type Row = (i64, i64);
@@ -336,7 +338,11 @@ pub(super) fn insert_rows(
 ) -> rusqlite::Result<i64> {
     let mut end = writer.end;
     for row in bytes.chunks(MAX_ROW) {
-        statement.execute((&writer.id, end, row))?;
+        if statement.execute((&writer.id, end, row))? != 1 {
+            // Another row is there, although the log ends before it.
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE);
+            return Err(rusqlite::Error::SqliteFailure(code, None));
+        }
         end = end.saturating_add(len(row));
     }
 

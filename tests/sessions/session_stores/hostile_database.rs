@@ -163,6 +163,32 @@ async fn row_larger_than_any_that_is_written_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
+async fn rows_without_bytes_leave_their_session_usable() {
+    let empty = "UPDATE log SET bytes = x'' WHERE session = 'a'
+        AND at = (SELECT max(at) FROM log WHERE session = 'a')";
+    let added = "INSERT INTO log SELECT session, max(at + length(bytes)), x'' FROM log
+        WHERE session = 'a'";
+    let behind = "INSERT INTO log SELECT session, max(at + length(bytes)) + 7, x'' FROM log
+        WHERE session = 'a'";
+    for statement in [empty, added, behind] {
+        let mut held = Held::<SqliteStore>::new();
+        held.say("a", &["one"]).await;
+        held.say("a", &["two"]).await;
+        tables(&held.store).execute_batch(statement).unwrap();
+        for text in ["three", "four"] {
+            held.reopen();
+            held.say("a", &[text]).await;
+        }
+        let texts = held.texts("a").await;
+        assert!(
+            texts.ends_with(&["three", "four"].map(str::to_owned)),
+            "{texts:?}"
+        );
+        assert_eq!(texts[0], "one");
+    }
+}
+
+#[tokio::test]
 async fn row_at_the_last_position_leaves_its_session_usable() {
     for bytes in [&b"\0\0\0"[..], b"junk\n"] {
         let mut held = Held::<SqliteStore>::new();
