@@ -49,7 +49,7 @@ pub(super) struct Context {
     pub(super) analysis: Analysis,
     /// The shell that runs the script being parsed.
     pub(super) shell: Shell,
-    /// True while a script is read as a shell reads it that knows no syntax of bash.
+    /// True while a script is read as a shell reads it that recognizes no syntax of bash.
     pub(super) is_posix: bool,
     /// True if such a shell, which may run the script being parsed, finds other commands in it.
     pub(super) has_other_reading: bool,

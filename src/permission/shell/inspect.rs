@@ -229,6 +229,16 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
     }
 }
 
+/// Returns `true` if the program gives files names that it makes by a pattern.
+fn makes_names(name: &str, command: &SimpleCommand) -> bool {
+    let is_trial = |word: &Word| {
+        ["-n", "--no-act", "--nono"]
+            .iter()
+            .any(|text| word.is(text))
+    };
+    (name.contains("rename") || name == "mmv") && !command.argv.iter().any(is_trial)
+}
+
 fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     if builtins::builtin(cx, name, command) {
         if matches!(name, "cd" | "pushd" | "popd") {
@@ -253,12 +263,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         .map(ToString::to_string)
         .collect();
     if is_launcher(name, &words) {
-        let shows = ["-n", "--no-act", "--nono"];
-        let shows = shows
-            .iter()
-            .any(|option| command.argv.iter().any(|word| word.is(option)));
-        if !shows && (name.contains("rename") || name == "mmv") {
-            // It makes names by a pattern.
+        if makes_names(name, command) {
             cx.add_path(Use::Target, Word::made());
         }
         peel::every_tail(cx, name, command);
