@@ -284,12 +284,7 @@ fn distinct<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> impl It
 
 /// Returns `true` if a program reads or shows the content of a file that it is given.
 fn shows_files(command: &SimpleCommand) -> bool {
-    let is_file = |word: &Word| {
-        let text = word.literal_prefix();
-        let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        !text.starts_with('-') && !is_number
-    };
-    let is_last = command.argv.len() > 1 && command.argv.last().is_some_and(is_file);
+    let is_last = command.argv.len() > 1 && command.argv.last().is_some_and(Word::may_be_file);
     command.reads_operand || command.shows && is_last
 }
 

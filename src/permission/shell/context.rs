@@ -49,7 +49,7 @@ pub(super) struct Context {
     pub(super) analysis: Analysis,
     /// The shell that runs the script being parsed.
     pub(super) shell: Shell,
-    /// True while a script is read as a shell reads it that recognizes no syntax of bash.
+    /// True while a script is read as by a shell without the syntax of bash.
     pub(super) is_posix: bool,
     /// True if such a shell, which may run the script being parsed, finds other commands in it.
     pub(super) has_other_reading: bool,
@@ -97,7 +97,7 @@ pub(super) struct Context {
     pub(super) sets_folders: bool,
     /// Files that variables may make programs write.
     pub(super) possible_files: Vec<Word>,
-    /// The words that expansions have by default, of the word being parsed.
+    /// The default values in the expansions of the word being parsed.
     pub(super) defaults: Vec<String>,
     /// Texts with substitutions, which run if the shell evaluates the texts.
     pub(super) kept_texts: BTreeSet<String>,

@@ -106,6 +106,7 @@ fn expand(cx: &mut Context, text: &str, has_escapes: bool) -> bool {
         };
         rest = &rest[start..];
         if cx.enter().is_err() {
+            // The limit of nesting is noted.
             return true;
         }
         let depth = cx.depth;

@@ -110,15 +110,9 @@ fn prints_files(program: &Program, arguments: &Arguments<'_>) -> bool {
         && arguments.operands.len() > usize::from(!is_given)
 }
 
-/// Returns `true` if an operand is a file whose content the program reads. A number may be the
-/// value of an option.
+/// Returns `true` if an operand is a file whose content the program reads.
 fn reads_operand(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> bool {
     let operands = &arguments.operands;
-    let is_file = |word: &Word| {
-        let text = word.literal_prefix();
-        let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        !text.starts_with('-') && !is_number
-    };
     let is_input = |word: &Word| {
         let text = word.literal_prefix();
         let name = text.strip_prefix("if=");
@@ -128,7 +122,7 @@ fn reads_operand(program: &Program, argv: &[Word], arguments: &Arguments<'_>) ->
         return operands.iter().any(|word| is_input(word));
     }
     if program.takes("tar") {
-        return arguments.has_mark("create") && operands.iter().any(|word| is_file(word));
+        return arguments.has_mark("create") && operands.iter().any(|word| word.may_be_file());
     }
 
     // `rg --files` lists names.
@@ -139,7 +133,7 @@ fn reads_operand(program: &Program, argv: &[Word], arguments: &Arguments<'_>) ->
     let mut files = operands.iter().skip(usize::from(has_text && !is_given));
     program.takes_any(&["show", "shown", "sed", "awk", "filter"])
         && !lists_names
-        && files.any(|word| is_file(word))
+        && files.any(|word| word.may_be_file())
 }
 
 /// Returns the indices of values that are files which are only read.

@@ -85,7 +85,10 @@ fn unknown(cx: &mut Context, name: &str, command: &SimpleCommand) {
     }
 
     // One of its words is the beginning of the names that it writes, another one their end.
-    for word in command.argv[1..].iter().filter(|_| name == "csplit") {
+    if name != "csplit" {
+        return;
+    }
+    for word in &command.argv[1..] {
         let starts = ["", "-f", "--prefix="].map(|option| word.without_prefix(option));
         for start in starts.into_iter().flatten().filter(|start| start.len() > 0) {
             cx.add_path(Use::Target, start.followed_by("*"));

@@ -422,7 +422,7 @@ impl<'a> Parser<'a> {
         cx.has_other_reading = false;
         // A parser that stops has noted why.
         let _noted = Parser::new(text, cx).script();
-        if !cx.has_other_reading || cx.work >= MAX_WORK {
+        if !cx.has_other_reading || cx.work > MAX_WORK {
             return;
         }
         (cx.depth, cx.piped) = (depth, piped);
@@ -431,9 +431,6 @@ impl<'a> Parser<'a> {
             let _noted = Parser::new(text, cx).script();
         });
         cx.is_posix = false;
-        if cx.work >= MAX_WORK {
-            cx.leave_out(Reason::Limit("nested scripts"));
-        }
     }
 
     /// Parses `text` as a script found behind `via`. Its errors are noted, they do not stop the

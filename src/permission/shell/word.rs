@@ -271,6 +271,13 @@ impl Word {
         self.starts_with_text("-")
     }
 
+    /// Returns `false` for an option, and for a number, which may be the value of one.
+    pub(crate) fn may_be_file(&self) -> bool {
+        let text = self.literal_prefix();
+        let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        !text.starts_with('-') && !is_number
+    }
+
     pub(crate) fn starts_with_text(&self, text: &str) -> bool {
         self.literal_prefix().starts_with(text)
     }
