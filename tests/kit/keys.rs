@@ -88,15 +88,18 @@ fn percent(key: &str, chosen: impl Fn(usize) -> bool, upper: bool) -> String {
     out
 }
 
-/// The longest piece of `key` in `text`, however it is spelled, that is longer than six bytes.
+/// The longest piece of `key` in `text`, however it is spelled, that is longer than six bytes. A piece
+/// of digits alone is no leak: a text may contain durations, which have any digits.
 pub fn leak(text: &str, key: &str) -> Option<String> {
     for (name, spelling) in spellings(key) {
         if text.contains(&spelling) {
             return Some(format!("{name}: {spelling} in {text}"));
         }
     }
-    let pieces = (0..key.len().saturating_sub(6)).filter_map(|at| key.get(at..at + 7));
-    let piece = pieces.into_iter().find(|piece| text.contains(piece))?;
+    let mut pieces = (0..key.len().saturating_sub(6))
+        .filter_map(|at| key.get(at..at + 7))
+        .filter(|piece| !piece.bytes().all(|byte| byte.is_ascii_digit()));
+    let piece = pieces.find(|piece| text.contains(piece))?;
     Some(format!("the piece {piece} in {text}"))
 }
 
