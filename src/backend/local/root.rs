@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{self, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::path::short_path;
@@ -179,6 +180,7 @@ impl Root {
 
     /// Converts an error about a path to one with a description in words.
     pub(super) fn error(&self, path: &str, error: io::Error) -> Error {
+        let is_errno = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
         let reason = match error.kind() {
             // A path that leaves the root fails with the error of a link across file systems.
             io::ErrorKind::CrossesDevices => return self.outside(path),
@@ -186,8 +188,12 @@ impl Root {
             io::ErrorKind::IsADirectory => "is a folder".to_owned(),
             io::ErrorKind::NotADirectory => "is a file, or lies beneath one".to_owned(),
             // A FIFO without a reader or a socket was opened for writing.
-            _ if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
-                return not_a_file(path, FileType::Fifo);
+            _ if is_errno(Errno::NXIO) => return not_a_file(path, FileType::Fifo),
+            // The path is at fault, not the file system.
+            _ if is_errno(Errno::LOOP) => {
+                let text = format!("{:?} leads through too many links", short_path(path));
+                let error = io::Error::new(io::ErrorKind::InvalidInput, error);
+                return Error::new(ErrorKind::Io, text).with_source(error);
             }
             _ => {
                 let text = format!("{:?}: {error}", short_path(path));

@@ -132,6 +132,21 @@ async fn path_outside_of_the_workspace_is_a_403_and_a_missing_one_a_404() {
     assert_eq!(text, "secret");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn link_to_itself_is_a_400() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("loop", folder.path().join("loop")).unwrap();
+    let server = server(folder.path()).await;
+    for route in ["default/files/read", "default/files/list", "files/download"] {
+        for path in ["loop", "loop/a.txt"] {
+            let path = format!("/agents/{route}?path={path}");
+            let error = server.get(&path).send().await.error(400);
+            assert!(error.contains("too many links"), "{path}: {error}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn request_without_a_path_or_a_backend_is_a_400() {
     let folder = tempfile::tempdir().unwrap();
