@@ -54,8 +54,8 @@ pub struct AgentBuilder {
     prompter: Arc<dyn Prompter>,
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) disabled_tools: BTreeSet<Arc<str>>,
-    /// The names of the tools of the run that the builder was made from, which rules of hooks may
-    /// name.
+    /// The names of the tools of the run from which the builder was made. Rules of hooks may name
+    /// these tools, too.
     pub(super) run_tools: Vec<Arc<str>>,
     pub(super) sources: Vec<Arc<dyn ToolSource>>,
     pub(super) hooks: Vec<Arc<dyn Hook>>,
@@ -93,12 +93,14 @@ impl AgentBuilder {
     ///
     /// Returns an error of the kind
     ///
-    /// * [`ErrorKind::Config`](crate::ErrorKind::Config) if two tools have the same name, if the
-    ///   budget in USD or the temperature is negative, infinite or not a number, if there is a
-    ///   budget in USD and the price of the model is unknown, if a gate or a hook refuses the names
-    ///   of the tools or its own configuration ([`PermissionGate::check_tools`],
-    ///   [`Hook::check_tools`]), such as a permission rule to deny or to ask that names a tool that
-    ///   the agent does not have, or if more than 96 hooks wrap a call.
+    /// * [`ErrorKind::Config`](crate::ErrorKind::Config)
+    ///   * if two tools have the same name;
+    ///   * if the budget in USD or the temperature is negative, infinite or not a number;
+    ///   * if there is a budget in USD, and the price of the model is unknown;
+    ///   * if a gate or a hook refuses the names of the tools or its own configuration
+    ///     ([`PermissionGate::check_tools`], [`Hook::check_tools`]): for example, a permission rule
+    ///     to deny or to ask names a tool that the agent does not have;
+    ///   * if more than 96 hooks wrap a call.
     /// * [`ErrorKind::Tool`](crate::ErrorKind::Tool) if a tool's name is not `[A-Za-z0-9_-]{1,64}`
     ///   or its parameters are not an object schema.
     pub fn build(mut self) -> Result<Agent> {
@@ -164,9 +166,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of tokens of one response. Defaults to the model's limit for
-    /// Anthropic's API, and at OpenAI's own server for models of the built-in table. Other servers
-    /// use their own limit, unless the model's builder sets one.
+    /// Sets the maximum number of tokens of one response. The default depends on the server. It is
+    /// the model's limit at Anthropic's API, and at OpenAI's own server for models of the built-in
+    /// table. Other servers use their own limit, unless the model's builder sets one.
     pub fn max_output_tokens(mut self, tokens: u32) -> Self {
         self.request.max_output_tokens = Some(tokens);
         self
@@ -249,8 +251,9 @@ impl AgentBuilder {
     }
 
     /// Adds a hook, inside the hooks added before. At most 96 hooks may wrap a model call, and at
-    /// most 96 a tool call. For a subagent, the larger of the two numbers of its own hooks is
-    /// added to the larger of those of each parent run, and the sum may be at most 96.
+    /// most 96 a tool call. The calls of a subagent run inside a call of its parent run. So for a
+    /// subagent, the larger of its two numbers is added to the larger one of each parent run, and
+    /// the sum may be at most 96.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.push(Arc::new(hook));
         self

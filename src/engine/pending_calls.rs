@@ -47,6 +47,8 @@ impl ActiveRun {
         Ok(exit.or(has_pending.then_some(ExitReason::AwaitingApproval)))
     }
 
+    /// Refuses, answers or runs each call that has a decision, in order. Calls without a decision
+    /// stay pending, and so do all calls after a reason to end the run, which is returned.
     async fn decide(
         &mut self,
         pending: Vec<PendingCall>,

@@ -49,8 +49,9 @@ impl CallSlot {
 
 impl ActiveRun {
     /// Returns the ids of the calls of a response whose starts are stored with the response. These
-    /// calls begin at once: no hook, gate or question can intervene.
-    pub(super) async fn calls_certain_to_run(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
+    /// calls begin at once: no hook, gate or question can intervene. Read-only calls have no stored
+    /// start.
+    pub(super) async fn certain_starts(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
         let runner = self.call_runner(calls.len());
         let group_len = runner
             .group_len(calls.iter())
@@ -59,7 +60,7 @@ impl ActiveRun {
         let mut pace = Pace::default();
         for call in &calls[..group_len.min(calls.len())] {
             pace.step(text_len(&call.args)).await;
-            let is_certain = panic::catch(|| runner.is_certain_to_run(call));
+            let is_certain = panic::catch(|| runner.has_certain_start(call));
             if is_certain.unwrap_or(false) {
                 call_ids.push(call.id.clone());
             }
@@ -274,8 +275,9 @@ impl CallRunner<'_> {
         let mut ended_call = None;
         let max_parallel = self.config.limits.parallel_tools;
         loop {
-            // First, start as many calls as may run at once, while there is room. Most calls end at
-            // once: only the others take part in the set, which costs more than such a call.
+            // First, start calls while there is room. Most end in their first poll: only the others
+            // are added to the set, which costs more than such a call. After `max_parallel` starts,
+            // the calls in the set are polled, so that they do not wait for the whole queue.
             let mut start_count = 0;
             while running_calls.len() < max_parallel
                 && start_count < max_parallel

@@ -57,7 +57,8 @@ pub(super) struct CallRunner<'a> {
     pub(super) comparisons: Comparisons,
 }
 
-/// The end of the run by one of its calls: calls that have not begun are skipped. Clones share it.
+/// The flag that a call sets when it ends the run: calls that have not begun are then skipped.
+/// Clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Halt(Arc<AtomicU8>);
 
@@ -159,7 +160,7 @@ impl CallRunner<'_> {
 
     /// Returns `true` if no hook, gate or question can stop or change the call, and its start has
     /// to be stored.
-    pub(super) fn is_certain_to_run(&self, call: &ToolCall) -> bool {
+    pub(super) fn has_certain_start(&self, call: &ToolCall) -> bool {
         let Some(tool) = self.cx.tools().get_enabled(&call.name) else {
             return false;
         };
@@ -174,8 +175,9 @@ impl CallRunner<'_> {
             && parse_arguments(call, tool.parameters()).is_ok()
     }
 
-    /// Runs a permitted call, even if it was approved later. A pending call has no result, so
-    /// neither `post_tool_use` hooks nor watchers receive one.
+    /// Runs a permitted call: a call of this turn, or a pending one that was approved. If the tool
+    /// leaves a question open, the call is pending and has no result, so neither `post_tool_use`
+    /// hooks nor watchers receive one.
     pub(super) async fn run_permitted(
         &self,
         check: &PermissionCheck<'_>,

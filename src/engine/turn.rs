@@ -176,7 +176,7 @@ impl ActiveRun {
     }
 
     /// Calls the model with [`try_call_model`](Self::try_call_model). If a hook fails, restores the
-    /// task list, the files and the values.
+    /// parts of the state that hooks change: the task list, the files and the values.
     async fn call_model(&mut self) -> Result<Arc<ModelResponse>> {
         let hooks = &self.config.hooks;
         let has_hooks = !hooks.modify_request.is_empty() || !hooks.wrap_model_call.is_empty();
@@ -341,7 +341,7 @@ impl ActiveRun {
         if calls.is_empty() || self.history.ends_with_response() {
             return Vec::new();
         }
-        self.calls_certain_to_run(calls).await
+        self.certain_starts(calls).await
     }
 
     /// Makes the next request repeat this turn. The turn counts once, and messages that were
@@ -383,8 +383,8 @@ impl ActiveRun {
         Ok(Break(ExitReason::MaxTokens))
     }
 
-    /// Stores a refusal if the agent keeps refused turns. Otherwise removes the turn from the
-    /// history, because the provider would refuse it again.
+    /// Stores a refusal if the agent keeps refused inputs. Otherwise removes the inputs of this run
+    /// from the history, unless they have a response: the provider would refuse them again.
     async fn handle_refusal(&mut self, response: Arc<ModelResponse>) -> Result<()> {
         let text = response.text();
         let text = truncate(&text, REFUSAL_CHARS);

@@ -1,4 +1,4 @@
-//! [`Gateway`], the handle of a gateway.
+//! [`Gateway`], the handle of a gateway. Its [`run`](Gateway::run) is in `dispatch.rs`.
 
 use std::fmt;
 use std::sync::Arc;

@@ -40,7 +40,8 @@ impl TurnOrigin {
 struct Ticket {
     /// Notified when the ticket has become the first, or was cleared.
     change: Notify,
-    /// True once the message of this place, or of an earlier one, is given back.
+    /// True once the place is cleared: its message, or that of an earlier place, is given back, and
+    /// so are all later ones.
     is_cleared: AtomicBool,
     /// The origin of a message of the bus. `None` for a turn of a direct caller, who alone receives
     /// the reply.
@@ -119,7 +120,7 @@ impl Lanes {
 
 impl LanePlace {
     /// Waits until this place is the first of its lane. Returns `false` if it is
-    /// [cleared](Self::clear_later) before.
+    /// [cleared](Self::clear_later_places) before.
     pub(super) async fn wait_until_first(&self) -> bool {
         loop {
             if self.ticket.is_cleared.load(Ordering::Acquire) {
@@ -140,7 +141,7 @@ impl LanePlace {
 
     /// Ends the wait of all later places of the lane, so that their messages do not overtake this
     /// one. Does nothing if this place was cleared, because the later ones were cleared with it.
-    pub(super) fn clear_later(&self) {
+    pub(super) fn clear_later_places(&self) {
         let lanes = lock(&self.lanes.0);
         if self.ticket.is_cleared.swap(true, Ordering::AcqRel) {
             return;
@@ -188,12 +189,12 @@ mod tests {
         let lanes = Lanes::default();
         let [first, second, third] = [(); 3].map(|()| lanes.enter_for(&options, None));
         assert_eq!(first.wait_until_first().now_or_never(), Some(true));
-        first.clear_later();
+        first.clear_later_places();
         assert_eq!(second.wait_until_first().now_or_never(), Some(false));
         assert_eq!(third.wait_until_first().now_or_never(), Some(false));
 
         third.ticket.is_cleared.store(false, Ordering::Release);
-        second.clear_later();
+        second.clear_later_places();
         assert!(!third.ticket.is_cleared.load(Ordering::Acquire));
     }
 
@@ -203,7 +204,7 @@ mod tests {
         let options = ProcessOptions::of_message(&message);
         let lanes = Lanes::default();
         let first = lanes.enter_for(&options, None);
-        first.clear_later();
+        first.clear_later_places();
         let second = lanes.enter_for(&options, None);
         assert_eq!(second.wait_until_first().now_or_never(), Some(false));
 

@@ -60,7 +60,8 @@ impl Core {
         let output = match outcome {
             Ok(Some(output)) => output,
             Ok(None) => return Ok(without_run(options)),
-            // The default response is the reply.
+            // `response_text` returns `None` for the partial output, so the default response is the
+            // reply.
             Err(error) if error.kind() == ErrorKind::EmptyResponse => {
                 error.partial().cloned().ok_or(error)?
             }

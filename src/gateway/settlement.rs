@@ -81,7 +81,7 @@ impl Core {
             Settlement::Done => acknowledge(delivery).await,
             Settlement::Retry(delay) => {
                 // The later messages are given back as well, so that the bus keeps their order.
-                place.clear_later();
+                place.clear_later_places();
                 give_back(delivery, delay).await;
             }
         }

@@ -1,4 +1,5 @@
-//! The eviction of long results of tools from the conversation.
+//! The eviction of long results of tools from the conversation: the text of a result is moved into
+//! a file, and its two ends stay.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -120,9 +121,9 @@ impl Eviction {
         backend.write(path, text.as_bytes()).await
     }
 
-    /// Replaces the text of a result by `excerpt`. Its parts for programs and people are cut in the
-    /// same way, and details that are still too long are omitted: they would keep the whole text in
-    /// the conversation.
+    /// Replaces the text of a result by `excerpt`. Its `display` and the texts in its `details` are
+    /// cut in the same way. Details that are still too long are omitted: they would keep the whole
+    /// text in the conversation.
     fn cut(&self, result: &mut ToolResult, excerpt: String, path: &str) {
         let mut excerpt = Some(excerpt);
         result.content.parts_mut().retain_mut(|part| match part {

@@ -12,14 +12,15 @@ use crate::util::sync::lock;
 
 use super::evicted_files::{self, StoredResult};
 
-/// The size of the results of a session, unless another is set, in bytes.
+/// The default maximum size of the results of a session, in bytes.
 pub(super) const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
-/// The number of results of a session: short ones are moved if the program sets so.
+/// The maximum number of results of a session. The size alone does not limit it: a program may have
+/// short results moved.
 pub(super) const MAX_FILES: usize = 10_000;
 
-/// The number of sessions whose results are remembered. The results of other sessions are listed
-/// again.
+/// The maximum number of sessions whose results are remembered. The results of other sessions are
+/// listed again.
 const MAX_SESSIONS: usize = 256;
 
 /// The time limit for listing results, and for removing some.

@@ -164,12 +164,12 @@ impl CommandPaths {
     }
 
     /// Returns the folders that are changed, or read, with all that is in them.
-    pub(super) fn trees(&self, cuts: bool) -> impl Iterator<Item = (Tree, &PathWord)> {
+    pub(super) fn trees(&self, changes: bool) -> impl Iterator<Item = (Tree, &PathWord)> {
         let may_follow = self.has_option_names;
         self.paths
             .iter()
             .filter_map(move |(path_use, path_word)| match path_use {
-                Use::Tree(tree) if tree.cuts == cuts => {
+                Use::Tree(tree) if tree.changes == changes => {
                     let follows_links = tree.follows_links || may_follow;
                     let tree = Tree {
                         follows_links,
@@ -177,7 +177,13 @@ impl CommandPaths {
                     };
                     Some((tree, path_word))
                 }
-                Use::Linked => Some((Tree { cuts, ..Tree::READ }, path_word)),
+                Use::Linked => Some((
+                    Tree {
+                        changes,
+                        ..Tree::READ
+                    },
+                    path_word,
+                )),
                 _ => None,
             })
     }

@@ -87,7 +87,7 @@ impl Policy<'_> {
             return denied(rule);
         }
 
-        if let Some(question) = self.refuse_size(call) {
+        if let Some(question) = self.size_question(call) {
             return question;
         }
 
@@ -110,8 +110,8 @@ impl Policy<'_> {
             return Explanation::new(Behavior::Allow, "allowed for this session");
         }
 
-        if let Some(question) = self.asks(call, possible_match) {
-            return self.asked(question);
+        if let Some(question) = self.required_question(call, possible_match) {
+            return self.ask_or_deny(question);
         }
 
         let uncovered = match self.allows(call) {
@@ -124,15 +124,15 @@ impl Policy<'_> {
 
     /// Returns the question about a call that is too large to be compared with every rule: no rule
     /// is then known not to match, so bypassing permissions does not answer it.
-    fn refuse_size(&self, call: &CallAccesses<'_>) -> Option<Explanation> {
+    fn size_question(&self, call: &CallAccesses<'_>) -> Option<Explanation> {
         let excess = excess(call, self.rules)?;
         let rules = self.rules.len();
         let text = format!("it has {excess}, too many to compare each with {rules} rules");
-        Some(self.asked(self.unanswerable(text)))
+        Some(self.ask_or_deny(self.unanswerable(text)))
     }
 
     /// Returns the question, or the denial in its place where no questions are asked.
-    fn asked(&self, question: Explanation) -> Explanation {
+    fn ask_or_deny(&self, question: Explanation) -> Explanation {
         match self.mode {
             PermissionMode::DontAsk => deny_instead(question),
             _ => question,
@@ -147,7 +147,7 @@ impl Policy<'_> {
         possible_match: Option<&Rule>,
     ) -> Option<Explanation> {
         let question = match possible_match {
-            Some(rule) => Some(self.possible(rule)),
+            Some(rule) => Some(self.possible_match_question(rule)),
             None => self.hidden(call, self.of(Behavior::Deny)),
         };
         question.map(|question| Explanation {
@@ -157,7 +157,7 @@ impl Policy<'_> {
     }
 
     /// Returns the question that has to be answered regardless of allow rules.
-    fn asks<'s>(
+    fn required_question<'s>(
         &'s self,
         call: &CallAccesses<'_>,
         mut possible_match: Option<&'s Rule>,
@@ -172,7 +172,7 @@ impl Policy<'_> {
         }
 
         if let Some(rule) = possible_match {
-            return Some(self.possible(rule));
+            return Some(self.possible_match_question(rule));
         }
 
         let mut reasons = call.commands().flat_map(|command| &command.analysis.opaque);
@@ -193,19 +193,19 @@ impl Policy<'_> {
             None => unread_part(call)?.to_string(),
         };
         let question = Explanation::new(Behavior::Ask, text).by_protection();
-        Some(self.beyond_limit().unwrap_or(question))
+        Some(self.limit_question().unwrap_or(question))
     }
 
     /// Returns the question about a call that a rule may be about.
-    fn possible(&self, rule: &Rule) -> Explanation {
+    fn possible_match_question(&self, rule: &Rule) -> Explanation {
         let text = format!("rule {rule} may apply to it");
         let question = Explanation::new(Behavior::Ask, text).with_rule(rule);
-        self.beyond_limit().unwrap_or(question)
+        self.limit_question().unwrap_or(question)
     }
 
     /// Returns the question about a call that needs more work on the disk than one decision does:
     /// no rule is then known not to match, so bypassing permissions does not answer it.
-    fn beyond_limit(&self) -> Option<Explanation> {
+    fn limit_question(&self) -> Option<Explanation> {
         let is_exhausted = self.disk.is_exhausted();
         is_exhausted.then(|| self.unanswerable(Disk::LIMIT.to_owned()))
     }
@@ -488,7 +488,7 @@ impl Policy<'_> {
             PermissionMode::AcceptEdits if self.is_edit(call) => {
                 Explanation::new(Behavior::Allow, "edits in the workspace are accepted")
             }
-            _ => self.asked(match uncovered {
+            _ => self.ask_or_deny(match uncovered {
                 Some(uncovered) => Explanation::new(Behavior::Ask, uncovered),
                 None => {
                     let tool = truncate(call.tool, MAX_NAME);

@@ -9,7 +9,7 @@ use super::options::{WordsAndFlags, has_flag, may_have_flag};
 use super::paths::{PathContext, PathPattern};
 use super::pattern::{CommandPattern, PatternWord};
 use super::programs::{Complete, Form, subcommand_words, wraps};
-use super::rule_words::{file_name, may_match_word, may_name, may_share_subcommand, plain};
+use super::rule_words::{file_name, folded, may_match_word, may_name, may_share_subcommand};
 use super::shell::{SimpleCommand, Use, Word};
 
 /// The maximum number of words that are compared as paths with each word of a rule; one of more may
@@ -21,9 +21,9 @@ const KINDS: &str = "\
     pod=po deployment=deploy service=svc namespace=ns node=no secret configmap=cm ingress=ing job \
     cronjob=cj statefulset=sts daemonset=ds replicaset=rs event=ev persistentvolumeclaim=pvc";
 
-/// The folders that the paths of a command count from.
+/// The paths of a command line, for the comparison of one of its commands with a rule.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct LinePaths<'a> {
     pub(super) paths: &'a CommandPaths,
     pub(super) context: &'a PathContext,
     /// True if the path of a rule may have been copied or moved to any other.
@@ -32,9 +32,9 @@ pub(super) struct Place<'a> {
     renames_remotes: bool,
 }
 
-impl<'a> Place<'a> {
-    /// Creates the folders for comparisons of these commands with a pattern. A program before its
-    /// own may copy or move the path that it names.
+impl<'a> LinePaths<'a> {
+    /// Creates the paths for comparisons of these commands with a pattern. A command before the
+    /// pattern's may copy or move the path that the pattern names.
     pub(super) fn new(
         paths: &'a CommandPaths,
         context: &'a PathContext,
@@ -116,7 +116,7 @@ impl<'a> Place<'a> {
 pub(super) struct FormWords<'a> {
     pub(super) name: &'a str,
     pub(super) command: &'a SimpleCommand,
-    pub(super) place: Place<'a>,
+    pub(super) place: LinePaths<'a>,
 }
 
 impl FormWords<'_> {
@@ -130,7 +130,7 @@ impl FormWords<'_> {
         }
         if self.command.is_unmodeled() {
             let first = rule[1].to_lowercase();
-            let has = |word: &Word| word.literal().is_none() || plain(word).contains(&first);
+            let has = |word: &Word| word.literal().is_none() || folded(word).contains(&first);
             return first.contains('*') || argv[1..].iter().any(has);
         }
         if let Some(open) = rule_own.iter().position(|at| is_open(&rule[*at])) {
@@ -186,7 +186,7 @@ impl FormWords<'_> {
         let lacks_option = |option: &&str| self.lacks_option(&complete, option, rule);
         let names = |operand: &str| {
             let mut words = argv[start..].iter();
-            words.any(|word| may_name(operand, &plain(word)))
+            words.any(|word| may_name(operand, &folded(word)))
         };
         let lacks_operand = |(at, operand): (usize, &&str)| {
             let is_open = is_open(operand);
@@ -280,7 +280,7 @@ impl FormWords<'_> {
         let form = complete.form;
         let name = rule_word.replace('*', "").to_lowercase();
         let mut options = complete.arguments.options.iter();
-        let is_part = |at: &usize| plain(&self.command.argv[*at]).contains(&name);
+        let is_part = |at: &usize| folded(&self.command.argv[*at]).contains(&name);
         let mut all = form.including("*").chain(form.including(&name));
         let is_all = |other: &str| {
             let mut words = self.command.argv.iter().map(Word::literal_prefix);
@@ -292,7 +292,7 @@ impl FormWords<'_> {
 
         let operands = &complete.arguments.operands;
         let words = complete.words(&self.command.argv);
-        let names = || words.iter().any(|word| may_name(rule_word, &plain(word)));
+        let names = || words.iter().any(|word| may_name(rule_word, &folded(word)));
         let is_setting = |word: &&&Word| word.literal_prefix().contains('=');
         match form.operands {
             "paths" => !self.may_name_path(complete, &words, rule_word),
@@ -359,7 +359,7 @@ impl FormWords<'_> {
         let file = file_name(file).to_lowercase();
         let mut words = self.command.argv[1..].iter();
         words.any(|word| {
-            plain(word)
+            folded(word)
                 .split(['/', ':', '='])
                 .any(|name| may_match_word(&file, name))
         })
@@ -379,7 +379,7 @@ impl FormWords<'_> {
             names.any(|name| may_match_word(&file, name) || may_match_word(stem(&file), name))
         };
         let may_be = |word: &Word| {
-            let text = plain(word);
+            let text = folded(word);
             let is_folder = text.ends_with(['/', '.']);
             let is_part = text.starts_with('-') && text.contains(stem(&file));
             is_folder || is_part || text.split(['/', '=', ':', ',', '@']).any(is_file)
@@ -420,7 +420,7 @@ fn renames_remote(command: &SimpleCommand) -> bool {
 /// folder of such a name, or in this one. A word without any known text is not taken to.
 fn may_take(word: &Word, names: &[&str]) -> bool {
     let own_text = word.literal().unwrap_or_default().to_lowercase();
-    let text = plain(word);
+    let text = folded(word);
     let mut segments = text.rsplit('/');
     names.contains(&file_name(own_text.trim_end_matches('/')))
         || match segments.find(|name| name.contains(char::is_alphanumeric)) {
@@ -475,7 +475,7 @@ fn stem(text: &str) -> &str {
 
 /// Returns `true` if all kinds of resources are known, and a command has none of a rule's.
 fn has_other_kinds(rule_word: &str, operands: &[&Word]) -> bool {
-    let operands = operands.iter().map(|word| plain(word)).enumerate();
+    let operands = operands.iter().map(|word| folded(word)).enumerate();
     let kinds = operands.filter(|(at, word)| *at == 0 || word.contains('/'));
     let kinds: Vec<String> = kinds.map(|(_, word)| word).collect();
     let kinds = kinds_of(&kinds.join(","));

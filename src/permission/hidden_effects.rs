@@ -24,7 +24,7 @@ struct Restriction<'s> {
     rule: &'s Rule,
     /// For a rule about commands, its spellings.
     patterns: Vec<CommandPattern>,
-    /// True if it is about files elsewhere than in the folders where commands work.
+    /// True if it is about files outside of all [`Projects`], or of git in the workspace.
     is_elsewhere: OnceCell<bool>,
     /// For the lists of files that a command shows and changes: true if the rule may be about one
     /// of them.
@@ -97,23 +97,23 @@ impl Policy<'_> {
             // A rule to allow names a program of a package by the command that starts it.
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             // Neither depends on the rule, of which there may be thousands.
-            let named = LazyCell::new(|| self.named_words(call, runner.unwrap_or(command)));
+            let named_count = LazyCell::new(|| self.named_count(call, runner.unwrap_or(command)));
             let files = LazyCell::new(|| files_of(command));
             let may_apply = |restriction: &&Restriction<'_>| match &restriction.patterns[..] {
                 // A program with a similar name, or another one that may do the work. A rule to
                 // allow has to name it, and one more word.
-                [pattern, ..] if pattern.may_be_about_alike(command) && *named < 2 => true,
+                [pattern, ..] if pattern.may_be_done_by_other(command) && *named_count < 2 => true,
                 // The rule is about files. A rule to allow has to name the program.
-                [] => !self.names_files(*files, restriction, &projects) && *named < 1,
+                [] => !self.names_files(*files, restriction, &projects) && *named_count < 1,
                 patterns if command.is_unmodeled() => {
                     let mut patterns = patterns.iter();
-                    patterns.any(|pattern| pattern.may_be_started_by(command, *named > 0))
+                    patterns.any(|pattern| pattern.may_be_started_by(command, *named_count > 0))
                 }
                 // Another subcommand. A rule to allow has to name it.
                 patterns => {
                     let mut patterns = patterns.iter();
                     let count = patterns.find_map(|pattern| pattern.words_to_allow(command));
-                    count.is_some_and(|count| *named < count)
+                    count.is_some_and(|count| *named_count < count)
                 }
             };
             let rule = restrictions.iter().find(may_apply)?.rule;
@@ -184,10 +184,10 @@ impl Policy<'_> {
 
     /// Returns the number of words by which a rule to allow names the command, the largest if
     /// several rules allow it; 0 if none does.
-    fn named_words(&self, call: &CallAccesses<'_>, command: &SimpleCommand) -> usize {
+    fn named_count(&self, call: &CallAccesses<'_>, command: &SimpleCommand) -> usize {
         let counts = self.allowing(call).filter_map(|rule| match &rule.kind {
             RuleKind::Command(pattern) if self.matcher(rule, call).allows_command(command) => {
-                Some(pattern.named())
+                Some(pattern.named_count())
             }
             _ => None,
         });
@@ -200,7 +200,7 @@ impl Policy<'_> {
         analysis.weight() <= Some(Weight::Script)
             && analysis
                 .covered()
-                .all(|command| self.named_words(call, command) > 0)
+                .all(|command| self.named_count(call, command) > 0)
     }
 
     /// Returns the reason why git may work in another repository than the workspace's own.
@@ -219,7 +219,7 @@ fn hiding_part<'s>(analysis: &Analysis, rules: &[&'s Rule]) -> Option<(&'s Rule,
     let parts = analysis.opaque.iter();
     let mut parts = parts.filter(|part| part.weight() >= Weight::Script);
     parts.find_map(|part| {
-        let rule = rules.iter().find(|rule| !is_about_runner(part, rule))?;
+        let rule = rules.iter().find(|rule| may_hide(part, rule))?;
         Some((*rule, part.to_string()))
     })
 }
@@ -231,19 +231,19 @@ fn effect_of(analysis: &Analysis) -> Option<String> {
     effect.map(Reason::to_string)
 }
 
-/// Returns `true` if the reason is an unknown command that a program such as `docker exec` runs
-/// elsewhere, and the rule is about this program, which the command names itself, or about files of
-/// this machine.
-fn is_about_runner(reason: &Reason, rule: &Rule) -> bool {
+/// Returns `true` if the reason may hide what the rule is about. A program such as `docker exec`,
+/// which runs an unknown command elsewhere, does not hide itself: the command names it. Some of
+/// these programs hide no files of this machine either.
+fn may_hide(reason: &Reason, rule: &Rule) -> bool {
     let Reason::Exec(name) = reason else {
-        return false;
+        return true;
     };
     match &rule.kind {
         RuleKind::Command(pattern) => {
             let program = pattern.words().first().map(PatternWord::text);
-            program.as_ref() == Some(name)
+            program.as_ref() != Some(name)
         }
-        _ => matches!(&**name, "ssh" | "mosh" | "kubectl" | "oc"),
+        _ => !matches!(&**name, "ssh" | "mosh" | "kubectl" | "oc"),
     }
 }
 

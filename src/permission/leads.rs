@@ -18,7 +18,8 @@ use super::shell::{Analysis, Files, Payload, SHELLS, SimpleCommand, Use, Word};
 struct Place {
     command: usize,
     target: PathOf,
-    /// `Yes` if a link that exists is put there.
+    /// `Yes` if a link that exists is put there, `Maybe` if one may be, `No` for a new link, whose
+    /// target is among the paths of the analysis.
     link: Match,
     /// True if links may be put below the place, not at the place itself.
     is_below: bool,
@@ -71,8 +72,8 @@ impl ComparedWord {
 }
 
 /// Returns, for each compared word, whether its path may pass a link that another command of the
-/// line creates: `Yes` if a link that exists is put there and the word is written, `Maybe` if it
-/// may, else `No`.
+/// line creates: `Yes` if a command puts an existing link there and the word is written, `Maybe` if
+/// the path may pass another link, else `No`.
 pub(super) fn leads(
     analysis: &Analysis,
     context: &PathContext,

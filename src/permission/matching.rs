@@ -4,16 +4,16 @@ use super::beneath::Beneath;
 use super::call_accesses::{CallAccess, CallAccesses, Command};
 use super::command_paths::{CommandPaths, PathWord};
 use super::disk::Disk;
-use super::form_words::Place;
+use super::form_words::LinePaths;
 use super::glob::Match;
 use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf, PathPattern};
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Files, SimpleCommand, Use};
-use super::trees::Walk;
 use super::url::{Url, UrlPattern};
 use super::values::{fits, may_fit, name_arguments, words_of};
+use super::walk::Walk;
 
 /// A rule, and the call that it is compared with.
 #[derive(Clone, Copy)]
@@ -87,7 +87,7 @@ impl<'a> Matcher<'a> {
                 let may_be = |command: &Command| {
                     patterns.iter().any(|pattern| {
                         let commands = &command.analysis.commands;
-                        let place = Place::new(&command.paths, context, pattern, commands);
+                        let place = LinePaths::new(&command.paths, context, pattern, commands);
                         let mut commands = commands.iter();
                         commands.any(|command| pattern.may_be_about(command, &place))
                     })
@@ -228,8 +228,8 @@ impl<'a> Matcher<'a> {
         word_match.max(self.trees_match(paths, pattern, true, word_match))
     }
 
-    /// Returns the best match of the paths that words may be, of which none after a certain match
-    /// is computed.
+    /// Returns the best match of the paths that words may be. The words behind a certain match are
+    /// not compared.
     fn words_match<'p>(
         self,
         paths: &CommandPaths,
@@ -259,11 +259,11 @@ impl<'a> Matcher<'a> {
         self,
         paths: &CommandPaths,
         pattern: &PathPattern,
-        cuts: bool,
+        changes: bool,
         word_match: Match,
     ) -> Match {
         let may_find = word_match == Match::No
-            && paths.trees(cuts).any(|(tree, path_word)| {
+            && paths.trees(changes).any(|(tree, path_word)| {
                 let walk = Walk {
                     pattern,
                     context: self.context,

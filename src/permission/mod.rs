@@ -196,10 +196,10 @@ pub(crate) mod shell;
 mod spellings;
 mod suggest;
 mod tree_copies;
-mod trees;
 mod unmatched;
 mod url;
 mod values;
+mod walk;
 #[cfg(feature = "yaml")]
 mod yaml;
 

@@ -4,7 +4,7 @@ use super::glob::{GlobToken, literal_char, matches, tokens};
 use super::options::{WordsAndFlags, has_flag, variants};
 use super::paths::lexical;
 use super::programs::is_versioned;
-use super::rule_words::{file_name, plain};
+use super::rule_words::{file_name, folded};
 use super::shell::{SimpleCommand, Word};
 use super::spellings::{has_host, may_climb};
 
@@ -128,10 +128,12 @@ impl CommandPattern {
             matches(tokens, &chars(&text))
         });
         words_match
+            && command.unlisted.is_none_or(|known| {
+                self.spelled_count() >= known.min(argv.len()) && self.has_plain_tail(argv, 0)
+            })
             && command
-                .unlisted
-                .is_none_or(|known| self.spelled() >= known.min(argv.len()) && self.covers(argv, 0))
-            && command.package.is_none_or(|known| self.covers(argv, known))
+                .package
+                .is_none_or(|known| self.has_plain_tail(argv, known))
     }
 
     /// Returns the same pattern of other words.
@@ -283,7 +285,7 @@ fn word_matches(wanted: &[GlobToken], word: &Word, at: usize) -> bool {
     let Some(text) = word.literal() else {
         // A glob in the place of the program.
         let name: Vec<char> = wanted.iter().map_while(literal_char).collect();
-        return at == 0 && !word.is_dynamic() && matches(&tokens(file_name(&plain(word))), &name);
+        return at == 0 && !word.is_dynamic() && matches(&tokens(file_name(&folded(word))), &name);
     };
     let is_path = text.contains('/') && !text.contains("://");
     let is_folded = at == 0 && matches(wanted, &chars(&text.to_lowercase()));

@@ -1,11 +1,11 @@
 //! Commands that a rule to deny or to ask may be about.
 //!
-//! A word of the rule that a command does not have is proof that the rule is not about it only in
-//! the place of a subcommand, and in a form of commands that is known completely.
+//! A word of the rule that is missing from a command proves in two cases only that the rule is not
+//! about it: it is in the place of a subcommand, or the form of the command is known completely.
 
 use std::borrow::Cow;
 
-use super::form_words::{FormWords, Place};
+use super::form_words::{FormWords, LinePaths};
 use super::glob::{intersect, matches, tokens};
 use super::options::unversioned_name;
 use super::path_words::decoded;
@@ -13,21 +13,21 @@ use super::pattern::{CommandPattern, PatternWord, chars};
 use super::programs::{runs_files, subcommand_words, wraps};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
-/// Programs without a row of a language that run the files that they are given.
+/// Programs that run the files that their words name, in addition to those of [`runs_files`].
 const TESTERS: &str = "pytest mocha jest vitest ava tap phpunit pest rspec playwright cypress bun";
 
 impl CommandPattern {
     /// Returns `true` unless the command runs another program or subcommand than those of the
     /// pattern, or has a form in which a word of the pattern is certainly missing.
-    pub(super) fn may_be_about(&self, command: &SimpleCommand, place: &Place<'_>) -> bool {
+    pub(super) fn may_be_about(&self, command: &SimpleCommand, place: &LinePaths<'_>) -> bool {
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
-        let Some((program, fixed)) = texts.split_first() else {
+        let Some((program, arguments)) = texts.split_first() else {
             return false;
         };
         if self.may_be_about_wrapped(command, place) {
             return true;
         }
-        let script = fixed.iter().find(|text| !text.starts_with('-'));
+        let script = arguments.iter().find(|text| !text.starts_with('-'));
         let script = script.filter(|_| runs_files(&program.to_lowercase()));
         if !self.may_name(command) && script.is_none() {
             return false;
@@ -35,7 +35,7 @@ impl CommandPattern {
         let Some(mut name) = command.program().map(|name| name.to_lowercase()) else {
             return intersect(
                 &tokens(program),
-                &tokens(file_name(&plain(&command.argv[0]))),
+                &tokens(file_name(&folded(&command.argv[0]))),
             );
         };
         let mut renamed = Cow::Borrowed(command);
@@ -51,7 +51,7 @@ impl CommandPattern {
             place: *place,
         };
         if may_match_word(program, &name) || may_match_word(program, unversioned_name(&name)) {
-            return fixed.iter().any(|word| word != "*") && words.may_be_about(&texts);
+            return arguments.iter().any(|word| word != "*") && words.may_be_about(&texts);
         }
         let file = script.or(Some(program).filter(|program| program.contains(['.', '/'])));
         let Some(file) = file else {
@@ -64,7 +64,7 @@ impl CommandPattern {
 
     /// Returns `true` if the pattern names a wrapper and a program behind it, and may be about a
     /// command that the wrapper starts, perhaps through others.
-    fn may_be_about_wrapped(&self, command: &SimpleCommand, place: &Place<'_>) -> bool {
+    fn may_be_about_wrapped(&self, command: &SimpleCommand, place: &LinePaths<'_>) -> bool {
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let Some(wrapper) = texts.first().filter(|name| command.via.contains(name)) else {
             return false;
@@ -84,28 +84,29 @@ impl CommandPattern {
         spellings.any(|inner| inner.catches(command) || !command.guessed && may_be_about(&inner))
     }
 
-    /// Returns `true` if a program with a similar name, or another one that runs the scripts of a
-    /// package, may do what the pattern is about.
-    pub(super) fn may_be_about_alike(&self, command: &SimpleCommand) -> bool {
+    /// Returns `true` if the command is of another program that may do what the pattern is about:
+    /// one with a similar name, one that runs scripts of a package or starts a builder, or one that
+    /// runs git for a new version.
+    pub(super) fn may_be_done_by_other(&self, command: &SimpleCommand) -> bool {
         const RUNNERS: &str = "\
             npm pnpm yarn bun npx bunx turbo nx lerna run-s run-p npm-run-all rush wireit node deno";
         let is_runner = |name: &str| RUNNERS.split(' ').any(|runner| runner == name);
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
-        let [program, fixed @ ..] = &texts[..] else {
+        let [program, arguments @ ..] = &texts[..] else {
             return false;
         };
         let name = command.program().unwrap_or_default().to_lowercase();
         let is_part = name.starts_with(program) || name.ends_with(program);
         if command.is_unmodeled() && program.len() > 2 && is_part && name != *program {
-            return !fixed.is_empty();
+            return !arguments.is_empty();
         }
-        let released = work_of_release(&name, command);
-        if program == "git" && !released.is_empty() {
-            let mut names = released.split(' ');
-            return names.any(|name| fixed.first().is_some_and(|sub| sub == name));
+        let git_subcommands = work_of_release(&name, command);
+        if program == "git" && !git_subcommands.is_empty() {
+            let mut names = git_subcommands.split(' ');
+            return names.any(|name| arguments.first().is_some_and(|sub| sub == name));
         }
         let are_runners = is_runner(program) && is_runner(&name) && *program != name;
-        let task = match (&**program, fixed) {
+        let task = match (&**program, arguments) {
             // `cmake --build` starts the builder that it was configured for.
             ("make" | "gmake" | "ninja", [target, ..]) if name == "cmake" => target,
             ("npx" | "bunx", [script, ..]) if are_runners => script,
@@ -114,7 +115,7 @@ impl CommandPattern {
             _ => return false,
         };
         let mut words = command.argv[1..].iter();
-        words.any(|word| may_name(task, plain(word).trim_start_matches('-')))
+        words.any(|word| may_name(task, folded(word).trim_start_matches('-')))
     }
 }
 
@@ -137,8 +138,9 @@ fn work_of_release(name: &str, command: &SimpleCommand) -> &'static str {
     }
 }
 
-/// Returns `true` if the words of a subcommand, or of the program behind a wrapper, may be those of
-/// the rule with these words, as far as both have them. The indices are those of these words.
+/// Returns `true` if a command and a rule may have the same subcommand, or the same program behind
+/// a wrapper, as far as both name one. Each is given as its words, and the indices of those that
+/// name the subcommand or the program.
 pub(super) fn may_share_subcommand(
     (rule, rule_own): (&[String], &[usize]),
     (argv, own): (&[Word], &[usize]),
@@ -147,12 +149,12 @@ pub(super) fn may_share_subcommand(
         let text = rule[*rule_at].to_lowercase();
         if text.starts_with('*') {
             let may_be = |at: &usize| {
-                argv[*at].literal().is_none() || may_match_word(&text, &plain(&argv[*at]))
+                argv[*at].literal().is_none() || may_match_word(&text, &folded(&argv[*at]))
             };
             let is_option = text.trim_start_matches('*').starts_with('-');
             return text == "*" || is_option || own.iter().any(may_be);
         }
-        let word = plain(&argv[*at]);
+        let word = folded(&argv[*at]);
         if !may_match_word(&text, &word) && !may_match_word(&text, file_name(&word)) {
             return false;
         }
@@ -160,8 +162,8 @@ pub(super) fn may_share_subcommand(
     true
 }
 
-/// Returns `true` if a word may be the name that the word of a rule is, or have it as a part; for a
-/// word of a rule that begins with a wildcard, if it may have its text.
+/// Returns `true` if a word, or one of the names in it, may be the word of a rule. For a word of a
+/// rule that begins with a wildcard, it is enough that the word may contain the literal text.
 pub(super) fn may_name(rule_word: &str, word: &str) -> bool {
     let rule_word = rule_word.to_lowercase();
     let is_open = rule_word.starts_with('*');
@@ -178,8 +180,9 @@ fn is_mark(c: char) -> bool {
     !c.is_alphanumeric() && !"-_.*?".contains(c)
 }
 
-/// Returns `true` if a word that is known in part has a part of the text of a rule's word that
-/// begins with a wildcard: it stands in the word, ends before what is not known, or begins behind.
+/// Returns `true` if a word with an unknown part (`*`) may contain the text of a rule's word that
+/// begins with a wildcard: the word contains the text, a beginning of it right before the unknown
+/// part, or an end of it right behind.
 fn overlaps(rule_word: &str, word: &str) -> bool {
     let text = rule_word.trim_matches('*');
     let parts = word.split_once('*').zip(word.rsplit_once('*'));
@@ -190,9 +193,10 @@ fn overlaps(rule_word: &str, word: &str) -> bool {
     })
 }
 
-/// Returns `true` if a text that a part of a word may become matches the word of a rule. If that
-/// word begins with a wildcard, a part with a value has to match its literal text alone: `*` and
-/// `ev*` may be `*evil*`, but `www.ev*` is not taken to be. Globs are `**` and `?`.
+/// Returns `true` if a text that a part of a word may become matches the word of a rule. In the
+/// part, `*` is an unknown value, and `**` and `?` are globs. If the word of the rule begins with a
+/// wildcard, a part with an unknown value is compared with its literal text: `*` and `ev*` may be
+/// `*evil*`, but `www.ev*` is not taken to be.
 pub(super) fn may_match_word(rule_word: &str, part: &str) -> bool {
     if !part.contains(['*', '?']) {
         rule_word == part
@@ -212,7 +216,7 @@ pub(super) fn file_name(path: &str) -> &str {
 /// Returns the word in lower case; what is not known is `*`, and `**` if it is a glob in no option.
 /// Escapes of addresses are decoded, and their lists and ranges are wildcards, unless the word has
 /// a blank or a double quote, as data has.
-pub(super) fn plain(word: &Word) -> String {
+pub(super) fn folded(word: &Word) -> String {
     let mut texts = word.parts.iter().filter_map(Part::text);
     let is_data = texts.any(|text| text.contains(['"', ' ']));
     let word = decoded(word, !is_data);

@@ -143,7 +143,7 @@ impl CommandPattern {
 
     /// Returns the number of words that a rule to allow spells out: those before the first one with
     /// a star.
-    pub(super) fn spelled(&self) -> usize {
+    pub(super) fn spelled_count(&self) -> usize {
         let is_text = |word: &&PatternWord| {
             let word = word.tokens();
             word.is_some_and(|word| !word.contains(&GlobToken::Many))
@@ -153,8 +153,10 @@ impl CommandPattern {
 
     /// Returns the number of words by which a rule to allow names its commands: the words that it
     /// spells out, without options and without the values of options before the first operand.
-    pub(super) fn named(&self) -> usize {
-        let words = self.words()[..self.spelled()].iter().map(literal_prefix);
+    pub(super) fn named_count(&self) -> usize {
+        let words = self.words()[..self.spelled_count()]
+            .iter()
+            .map(literal_prefix);
         let argv: Vec<Word> = words.map(Word::from_text).collect();
         let Some(name) = argv.first().and_then(Word::basename) else {
             return 0;
@@ -168,8 +170,8 @@ impl CommandPattern {
 
     /// Returns `true` if the words of a command behind those that a rule to allow spells out, and
     /// behind the first `known` ones, are plain: options without values, and operands.
-    pub(super) fn covers(&self, argv: &[Word], known: usize) -> bool {
-        let spelled = self.spelled();
+    pub(super) fn has_plain_tail(&self, argv: &[Word], known: usize) -> bool {
+        let spelled = self.spelled_count();
         let mut follows_option = false;
         let mut follows_verb = false;
         // Behind a subcommand, the name of a program is taken for that of a package or a topic.

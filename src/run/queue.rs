@@ -12,8 +12,8 @@ use crate::util::sync::lock;
 /// The number of messages that may wait for the reader before a model's stream waits for it.
 const BACKLOG: usize = 64;
 
-/// The length from which the queue grows by [`BACKLOG`] at once: longer queues are filled by
-/// streams of partial messages.
+/// The length from which the queue grows by at least [`BACKLOG`] at once: longer queues are filled
+/// by streams of partial messages.
 const USUAL_LEN: usize = 8;
 
 /// The capacity of a buffer that is kept while no message waits. It is the capacity that
@@ -39,12 +39,15 @@ struct MessageQueueState {
     is_closed: bool,
     /// Messages are numbered as they are queued, so that the numbers are the reader's order.
     next_seq: u64,
+    /// The task that waits for a message.
     reader: Option<Waker>,
+    /// The tasks that wait until the reader has taken the messages.
     writers: Vec<Waker>,
 }
 
 impl MessageQueueState {
-    /// Returns the tasks that wait for the reader if at most `len` messages wait.
+    /// Removes and returns the tasks that wait for the reader, if the queue has at most `len`
+    /// messages.
     fn take_writers(&mut self, len: usize) -> Vec<Waker> {
         if self.messages.len() > len {
             return Vec::new();
@@ -172,8 +175,9 @@ impl MessageQueue {
         state.messages.pop_front()
     }
 
-    /// Completes when the reader has taken all messages that wait now. Later ones do not count: a
-    /// task may add them without end. The future is woken when the queue is empty.
+    /// Completes when the reader has taken all messages that wait now. The future is woken when the
+    /// queue is empty. Messages that other tasks add before it is polled do not count, because the
+    /// tasks may add some each time.
     ///
     /// The reader takes no message before `init`, which is queued after the `before_agent` hooks.
     /// Such a hook may wait for a task that awaits this future. Before `init`, the future therefore

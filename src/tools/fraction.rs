@@ -110,19 +110,19 @@ impl FractionSize {
         }
     }
 
-    fn of_call(function: &str, of: Self) -> Self {
+    fn of_call(function: &str, argument: Self) -> Self {
         match function {
-            "abs" => of,
-            "floor" | "ceil" | "round" => Self::inexact(of.most + 1.0),
+            "abs" => argument,
+            "floor" | "ceil" | "round" => Self::inexact(argument.most + 1.0),
             "sqrt" | "cbrt" => Self {
-                numerator: of.numerator / 2.0 + INEXACT,
-                denominator: of.denominator / 2.0 + INEXACT,
+                numerator: argument.numerator / 2.0 + INEXACT,
+                denominator: argument.denominator / 2.0 + INEXACT,
                 least: 0.0,
-                most: of.most.max(1.0),
-                ..of
+                most: argument.most.max(1.0),
+                ..argument
             },
             "ln" | "log" | "log2" | "log10" => {
-                Self::inexact(of.numerator.max(of.denominator) + 1.0)
+                Self::inexact(argument.numerator.max(argument.denominator) + 1.0)
             }
             "sin" | "cos" | "asin" | "acos" | "atan" | "tanh" => Self::inexact(4.0),
             // Fend keeps 64 bits before the point of a floating-point number.
@@ -143,12 +143,13 @@ impl FractionSize {
     fn plus(self, other: Self) -> Self {
         let left_bits = self.numerator + other.denominator;
         let right_bits = other.numerator + self.denominator;
-        let apart = (self.least * CERTAIN - other.most).max(other.least * CERTAIN - self.most);
+        // With different signs, the absolute values are subtracted from each other.
+        let difference = (self.least * CERTAIN - other.most).max(other.least * CERTAIN - self.most);
         Self {
             numerator: left_bits.max(right_bits) + 1.0,
             denominator: self.denominator + other.denominator,
             written: self.written + other.written,
-            least: apart.max(0.0),
+            least: difference.max(0.0),
             most: self.most + other.most,
             is_signed: self.is_signed || other.is_signed,
         }

@@ -19,8 +19,8 @@ const NODE_FIELDS: usize = 5;
 
 /// The number of bytes in a word.
 pub(crate) const WORD: usize = size_of::<u64>();
-/// The maximum number of words that are counted in one sum. Its bytes must not overflow, so it is
-/// at most 255.
+/// The maximum number of words that are counted in one sum. No byte of the sum may overflow, so the
+/// maximum is at most 255.
 const MAX_WORDS: usize = 32;
 /// The maximum length of a text whose bytes are looked up one by one, in bytes.
 const SHORT_TEXT: usize = 32;
@@ -106,9 +106,9 @@ pub(crate) fn is_plain(words: &[[u8; WORD]]) -> bool {
     // Without an early exit, the compiler compares several words together.
     let plain_bytes = words.iter().fold(HIGH_BITS, |plain_bytes, word| {
         let word = u64::from_ne_bytes(*word);
-        let has_no_control = filled_bytes(word & NO_CONTROL_BITS);
-        let has_no_quote = filled_bytes(word ^ QUOTES);
-        let has_no_backslash = filled_bytes(word ^ BACKSLASHES);
+        let has_no_control = nonzero_bytes(word & NO_CONTROL_BITS);
+        let has_no_quote = nonzero_bytes(word ^ QUOTES);
+        let has_no_backslash = nonzero_bytes(word ^ BACKSLASHES);
         plain_bytes & has_no_control & has_no_quote & has_no_backslash
     });
     plain_bytes == HIGH_BITS
@@ -119,9 +119,9 @@ fn added_len(words: &[[u8; WORD]]) -> usize {
     let (mut plain_bytes, mut no_controls) = (0, 0);
     for word in words {
         let word = u64::from_ne_bytes(*word);
-        let has_no_control = filled_bytes(word & NO_CONTROL_BITS);
-        let has_no_quote = filled_bytes(word ^ QUOTES);
-        let has_no_backslash = filled_bytes(word ^ BACKSLASHES);
+        let has_no_control = nonzero_bytes(word & NO_CONTROL_BITS);
+        let has_no_quote = nonzero_bytes(word ^ QUOTES);
+        let has_no_backslash = nonzero_bytes(word ^ BACKSLASHES);
         plain_bytes += (has_no_control & has_no_quote & has_no_backslash) >> 7;
         no_controls += has_no_control >> 7;
     }
@@ -142,9 +142,9 @@ fn short_escapes(words: &[[u8; WORD]]) -> usize {
     let mut short_escapes = 0;
     for word in words {
         let word = u64::from_ne_bytes(*word);
-        let is_not_8_to_15 = filled_bytes((word ^ EIGHTS) & !SEVENS);
-        let is_not_14_or_15 = filled_bytes((word ^ FOURTEENS) & !ONES);
-        let is_not_11 = filled_bytes(word ^ ELEVENS);
+        let is_not_8_to_15 = nonzero_bytes((word ^ EIGHTS) & !SEVENS);
+        let is_not_14_or_15 = nonzero_bytes((word ^ FOURTEENS) & !ONES);
+        let is_not_11 = nonzero_bytes(word ^ ELEVENS);
         short_escapes += (!is_not_8_to_15 & is_not_14_or_15 & is_not_11) >> 7;
     }
     sum_of_bytes(short_escapes)
@@ -157,7 +157,7 @@ const fn each_byte(byte: u8) -> u64 {
 
 /// The high bit of each byte that is not zero.
 #[inline(always)] // Also without optimization: it runs for each word.
-const fn filled_bytes(word: u64) -> u64 {
+const fn nonzero_bytes(word: u64) -> u64 {
     // No sum reaches the next byte.
     (((word & LOW_BITS) + LOW_BITS) | word) & HIGH_BITS
 }
@@ -195,7 +195,7 @@ impl JsonSize {
     /// Measures a value, which may be nested more deeply than any thread's stack.
     pub(crate) fn of(value: &Value) -> Self {
         let mut size = Self::default();
-        // The values to visit that have values themselves.
+        // The arrays and objects that are still to be measured.
         let mut stack = Vec::new();
         let mut next_value = Some(value);
         while let Some(value) = next_value {

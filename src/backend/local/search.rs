@@ -94,7 +94,7 @@ fn add<K>(root: &Root, search: &mut Search<K>, path: String) {
             let rules = rules(root, &path, &entries, search.cancellation());
             search.add_folder(path, entries, rules);
         }
-        Err(_) => search.truncate(),
+        Err(_) => search.mark_truncated(),
     }
 }
 

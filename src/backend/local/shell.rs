@@ -44,10 +44,13 @@ pub(super) fn shell() -> Shell {
     }
 }
 
-/// Becomes the shell `$0` that runs `$1`, and leaves a watcher in its process group, an orphan so
-/// that no process there waits for it. Standard input is the lifeline: when this process has ended,
-/// in any way, the watcher reads its end and kills the group. The shell holds it, too, so that what
-/// it starts is known by it: as 9, a number that programs hardly use.
+/// The script that starts a command. It becomes the shell `$0`, which runs `$1`, and leaves a
+/// watcher in its process group: an orphan, so that no process of the group waits for it.
+///
+/// Standard input is a pipe from this process, the *lifeline*. When this process ends, in any way,
+/// the watcher reads the end of the pipe and kills the group. The shell and the processes that it
+/// starts hold the pipe as well, by which they are recognized. Its descriptor is 9 there, which
+/// programs hardly use.
 ///
 /// `$2` is the path of the command's cgroup, or empty. This process moves the shell there and then
 /// writes a line to the lifeline.
@@ -183,7 +186,7 @@ impl CommandStart {
             ))
             .env(MARK, &mark)
             .stdin(Stdio::piped());
-        let output_pipe = pipe_output(&mut process, command).map_err(failed)?;
+        let output_pipe = pipe_output(&mut process, command).map_err(start_error)?;
         Ok(Self {
             process,
             output_pipe,
@@ -200,7 +203,7 @@ impl CommandStart {
 
         // `process` holds write ends of the pipes, which would keep them open; the closure drops
         // it.
-        let spawn = move || process.spawn().map_err(failed);
+        let spawn = move || process.spawn().map_err(start_error);
         let mut child = settings.confine(&command.denied, spawn).await?;
 
         // Collected outside the sandbox, which hides the process table.
@@ -221,7 +224,7 @@ impl CommandStart {
             None => running,
             Some(reader) => {
                 let reader = std::process::ChildStdout::from(OwnedFd::from(reader));
-                running.with_stdout(ChildStdout::from_std(reader).map_err(failed)?)
+                running.with_stdout(ChildStdout::from_std(reader).map_err(start_error)?)
             }
         })
     }
@@ -265,14 +268,15 @@ fn evidence(child: &Child, mark: &str, pipe: Option<PipeEnd>) -> Option<Evidence
     Evidence::new(mark, child.id()?, pipes.into_iter().flatten())
 }
 
-/// Moves the shell, which waits for that, to its cgroup. It continues where it is if that fails.
+/// Moves the shell to its cgroup; the shell waits for the line that this writes. If the move fails,
+/// the shell runs in the cgroup of this process.
 async fn admit(child: Child, mut strays: Strays) -> Result<(Child, Strays)> {
     // The child is held until the move is done, so that its id is not reused by another process.
     let admitted = spawn_blocking(move || {
         strays.admit(child.id());
         (child, strays)
     });
-    let (mut child, strays) = admitted.await.map_err(|error| failed(error.into()))?;
+    let (mut child, strays) = admitted.await.map_err(|error| start_error(error.into()))?;
     if let Some(lifeline) = &mut child.stdin {
         // A child that has ended already reports its own exit status.
         drop(lifeline.write_all(b"\n").await);
@@ -280,7 +284,7 @@ async fn admit(child: Child, mut strays: Strays) -> Result<(Child, Strays)> {
     Ok((child, strays))
 }
 
-fn failed(error: io::Error) -> Error {
+fn start_error(error: io::Error) -> Error {
     let text = format!("the command could not be started: {error}");
     Error::new(ErrorKind::Io, text).with_source(error)
 }

@@ -140,8 +140,8 @@ impl<K> Search<K> {
     }
 
     /// Records that a folder could not be read completely.
-    pub(in super::super) fn truncate(&mut self) {
-        self.walk.truncate();
+    pub(in super::super) fn mark_truncated(&mut self) {
+        self.walk.mark_truncated();
     }
 }
 
@@ -179,7 +179,7 @@ pub(in super::super) async fn glob_through<B: Backend + ?Sized>(
 
         match backend.list(&path).await {
             Ok(entries) => search = add(backend, search, path, entries).await?,
-            Err(_) => search.truncate(),
+            Err(_) => search.mark_truncated(),
         }
     }
 }
@@ -214,7 +214,7 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
             None => return Ok(search.finish()),
             Some(Needed::Folder(path)) => match backend.list(&path).await {
                 Ok(entries) => search = add(backend, search, path, entries).await?,
-                Err(_) => search.truncate(),
+                Err(_) => search.mark_truncated(),
             },
             Some(Needed::File(path)) => {
                 let content = backend.read(&path).await;

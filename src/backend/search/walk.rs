@@ -110,7 +110,7 @@ impl Walk {
     }
 
     /// Records that an entry was omitted that should have been examined.
-    pub(super) fn truncate(&mut self) {
+    pub(super) fn mark_truncated(&mut self) {
         self.truncated = true;
     }
 

@@ -173,7 +173,7 @@ pub(crate) struct TreeCopy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tree {
     /// True if what is in it is changed.
-    pub(crate) cuts: bool,
+    pub(crate) changes: bool,
     /// True if names that begin with a dot are omitted.
     pub(crate) skips_hidden: bool,
     /// True if the program follows links.
@@ -183,14 +183,14 @@ pub(crate) struct Tree {
 impl Tree {
     /// All of a folder, read without following links.
     pub(crate) const READ: Self = Self {
-        cuts: false,
+        changes: false,
         skips_hidden: false,
         follows_links: false,
     };
 
     /// All of a folder, changed without following links.
     pub(crate) const CHANGE: Self = Self {
-        cuts: true,
+        changes: true,
         ..Self::READ
     };
 }

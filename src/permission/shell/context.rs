@@ -105,7 +105,7 @@ pub(super) struct Context {
     pub(super) examined_texts: BTreeSet<String>,
     /// The number of commands whose words were searched for such texts.
     pub(super) searched_commands: usize,
-    /// True if the shell may evaluate a text that is not written as code.
+    /// True if a construct of the script may evaluate a text that is not written as code.
     pub(super) evaluates: bool,
     /// True if a command gives a program another name.
     pub(super) has_alias: bool,
@@ -141,7 +141,7 @@ impl Context {
 
     /// Counts characters of a text that is made. Returns `false` if there are too many, which is
     /// noted at the end of the analysis.
-    pub(super) fn has_room_for_text(&self, len: usize) -> bool {
+    pub(super) fn spend_text_work(&self, len: usize) -> bool {
         let work = self.text_work.get().saturating_add(len);
         self.text_work.set(work);
         work <= MAX_WORK
@@ -364,7 +364,7 @@ impl Context {
             }
             None => self.constants.get(name).cloned().unwrap_or_default(),
         };
-        if !self.has_room_for_text(values.iter().map(Word::len).sum()) {
+        if !self.spend_text_work(values.iter().map(Word::len).sum()) {
             return;
         }
         for value in &values {

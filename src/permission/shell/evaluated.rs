@@ -36,7 +36,7 @@ impl Context {
             return;
         }
         let (text, _) = script_of(word);
-        if has_substitution(&text) || has_substitution(&decoded(&text)) {
+        if has_substitution(&text) || has_substitution(&unescaped(&text)) {
             self.kept_texts.insert(text);
         }
     }
@@ -51,7 +51,8 @@ impl Context {
         self.is_guessing = outer;
     }
 
-    /// Returns `true` if the shell may evaluate a text that is not written as code.
+    /// Returns `true` if the shell may evaluate a text that is not written as code: because of a
+    /// construct of the script, or because arithmetic looks at a variable that may be no number.
     pub(super) fn evaluates_texts(&self) -> bool {
         self.evaluates || self.has_unsafe_numbers()
     }
@@ -76,7 +77,7 @@ impl Context {
         let texts: Vec<String> = texts.cloned().collect();
         for text in &texts {
             // It may be evaluated twice, and `${x@P}` decodes it.
-            let variants = [text.clone(), text.replace('\\', ""), decoded(text)];
+            let variants = [text.clone(), text.replace('\\', ""), unescaped(text)];
             let has_escapes = text.contains('\\');
             for variant in BTreeSet::from(variants) {
                 let mut is_examined = true;
@@ -170,7 +171,7 @@ fn has_substitution(text: &str) -> bool {
 }
 
 /// Returns the text with its escapes decoded.
-pub(super) fn decoded(text: &str) -> String {
+pub(super) fn unescaped(text: &str) -> String {
     let mut pieces = text.split('\\');
     let mut all = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {

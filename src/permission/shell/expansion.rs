@@ -3,7 +3,7 @@
 use super::analysis::Reason;
 use super::compound::is_name;
 use super::context::Parse;
-use super::inputs::output_of;
+use super::inputs::output_name;
 use super::listing::output;
 use super::parser::Parser;
 use super::shells::script_of;
@@ -150,7 +150,7 @@ impl Parser<'_> {
         let first = self.cx.analysis.commands.len();
         Parser::new(&text, self.cx).script()?;
         self.cx.leave();
-        word.push_value(output_of(self.cx, first), in_quotes);
+        word.push_value(output_name(self.cx, first), in_quotes);
         Ok(())
     }
 

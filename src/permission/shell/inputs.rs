@@ -2,8 +2,8 @@
 //! here-strings, and what `echo` and `printf` print before a pipe or in a substitution.
 //!
 //! A program that is not known to only print, send or store its input may read commands or names of
-//! files from it. So the names in such a text count like words of the program, which no list of
-//! programs that read commands has to have.
+//! files from it. So the names in such a text count like words of the program: no list of the
+//! programs that read commands is needed.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::permission::programs::{Dash, first_operand, is_interpreter, model, wr
 
 use super::analysis::SimpleCommand;
 use super::context::Context;
-use super::evaluated::decoded;
+use super::evaluated::unescaped;
 use super::shells::{run_text, script_of};
 use super::word::{Part, Word};
 
@@ -25,9 +25,10 @@ const MAX_DEPTH: usize = 4;
 /// The maximum number of names in the texts of one command.
 const MAX_NAMES: usize = 1024;
 
-/// Returns the value that is the output of the commands from the index `first` on: of the last one,
-/// by which it has its name.
-pub(super) fn output_of(cx: &mut Context, first: usize) -> Option<String> {
+/// Returns the name of a variable that represents the output of the commands from the index `first`
+/// on: `/` and the index of the last one, which is the name of no variable in a script. `None` if
+/// there are no such commands.
+pub(super) fn output_name(cx: &mut Context, first: usize) -> Option<String> {
     let last = cx.analysis.commands.len().checked_sub(1)?;
     let name = (last >= first).then(|| format!("/{last}"))?;
     cx.analysis.unknown.insert(name.clone());
@@ -49,7 +50,7 @@ pub(super) fn has_output(word: &Word) -> bool {
 pub(super) fn text_of(cx: &Context, word: &Word, depth: usize) -> String {
     let mut known_word = Word::default();
     for part in &word.parts {
-        if !cx.has_room_for_text(1) {
+        if !cx.spend_text_work(1) {
             break;
         }
         let text = match source_of(part) {
@@ -60,7 +61,7 @@ pub(super) fn text_of(cx: &Context, word: &Word, depth: usize) -> String {
             }),
         };
         let len = text.as_deref().or(part.text()).map_or(0, str::len);
-        if !cx.has_room_for_text(len) {
+        if !cx.spend_text_work(len) {
             break;
         }
         match text {
@@ -79,7 +80,7 @@ fn printed(cx: &Context, mut index: usize, depth: usize) -> Option<String> {
         matches!(&*name, "echo" | "printf")
     };
     for _ in 0..MAX_PIPES {
-        if !cx.has_room_for_text(STEP_WORK) {
+        if !cx.spend_text_work(STEP_WORK) {
             return None;
         }
         let source = cx.analysis.commands.get(index)?;
@@ -98,8 +99,8 @@ fn printed(cx: &Context, mut index: usize, depth: usize) -> Option<String> {
     None
 }
 
-/// Returns what `echo` or `printf` prints. Where it may decode escapes, both texts follow each
-/// other.
+/// Returns what `echo` or `printf` prints. If it has escapes, the text with these decoded follows,
+/// because the program may decode them.
 fn echoed(cx: &Context, argv: &[Word], depth: usize) -> String {
     let words = argv[1..].iter().skip_while(|word| word.starts_with_dash());
     let mut texts = words.map(|word| text_of(cx, word, depth));
@@ -111,7 +112,7 @@ fn echoed(cx: &Context, argv: &[Word], depth: usize) -> String {
         formatted(cx, &format, &values)
     };
 
-    let decoded_text = decoded(&text);
+    let decoded_text = unescaped(&text);
     let text = text.trim_end();
     match decoded_text.trim_end() {
         same if same == text => text.to_owned(),
@@ -126,7 +127,7 @@ fn formatted(cx: &Context, format: &str, values: &[String]) -> String {
     let all_values = values;
     let mut values = all_values.iter();
     let mut text = String::new();
-    while cx.has_room_for_text(format.len() + 1) {
+    while cx.spend_text_work(format.len() + 1) {
         let value_count = values.len();
         let mut pieces = format.split('%');
         text.push_str(pieces.next().unwrap_or_default());
@@ -174,7 +175,7 @@ pub(super) fn texts_of_input(cx: &Context, command: &SimpleCommand) -> Vec<Strin
         .printers_of_text
         .partition_point(|source| *source < start);
     let sources = cx.printers_of_text[first..].iter().copied();
-    let sources = sources.take_while(|source| *source < end && cx.has_room_for_text(STEP_WORK));
+    let sources = sources.take_while(|source| *source < end && cx.spend_text_work(STEP_WORK));
     let sources = sources.chain(command.piped.flatten());
     texts.extend(sources.filter_map(|source| printed(cx, source, 0)));
     texts
@@ -192,16 +193,16 @@ pub(super) fn run_outputs(cx: &mut Context, command: &SimpleCommand, via: &str, 
     cx.is_guessing = outer;
 }
 
-/// Adds the names in the texts that the command at an index is given to the files that its words
-/// name, unless the program only prints, sends or stores them.
+/// Adds the names in the texts that a command is given, as input or by substitutions, to its
+/// `input_names`, unless its program only prints, sends or stores the texts.
 pub(super) fn examine(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
-    if !cx.has_room_for_text(0) {
+    if !cx.spend_text_work(0) {
         return;
     }
     let is_given = command.input.is_some() || command.piped.is_some();
     let parts = command.argv.iter().flat_map(|word| &word.parts);
     let sources: Vec<usize> = parts.filter_map(source_of).collect();
-    if !is_given && sources.is_empty() || keeps_texts(name, command) {
+    if !is_given && sources.is_empty() || ignores_names(name, command) {
         return;
     }
 
@@ -210,7 +211,7 @@ pub(super) fn examine(cx: &mut Context, index: usize, name: &str, command: &Simp
     texts.extend(outputs.filter_map(|source| printed(cx, source, 0)));
 
     let is_patch = match name {
-        "git" => matches!(&*verb(command), "apply" | "am"),
+        "git" => matches!(&*git_subcommand(command), "apply" | "am"),
         _ => name == "patch",
     };
     let mut known_names = HashSet::new();
@@ -234,15 +235,15 @@ pub(super) fn examine(cx: &mut Context, index: usize, name: &str, command: &Simp
 }
 
 /// Returns the subcommand of a command of git.
-fn verb(command: &SimpleCommand) -> String {
+fn git_subcommand(command: &SimpleCommand) -> String {
     let start = model("git", &command.argv).start;
-    let verb = command.argv.get(start - 1).and_then(Word::literal);
-    verb.unwrap_or_default()
+    let subcommand = command.argv.get(start - 1).and_then(Word::literal);
+    subcommand.unwrap_or_default()
 }
 
-/// Returns `true` if the program only prints, formats, sends or stores the texts that it is given,
-/// or gives them to a script.
-fn keeps_texts(name: &str, command: &SimpleCommand) -> bool {
+/// Returns `true` if the program uses no names in the texts that it is given: it only prints,
+/// formats, sends or stores them, or gives them to a script.
+fn ignores_names(name: &str, command: &SimpleCommand) -> bool {
     const STORES: &str = "\
         black clang-format fmt gofmt logger pbcopy prettier rustfmt shfmt split sponge wl-copy xclip \
         xsel yamllint";
@@ -263,7 +264,7 @@ fn keeps_texts(name: &str, command: &SimpleCommand) -> bool {
     if reads_names {
         return false;
     }
-    if has(STORES, name) || name == "git" && has(STORES_OF_GIT, &verb(command)) {
+    if has(STORES, name) || name == "git" && has(STORES_OF_GIT, &git_subcommand(command)) {
         return true;
     }
 
@@ -288,8 +289,8 @@ pub(crate) fn names_in(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_mark).filter(|name| !name.is_empty())
 }
 
-/// Returns a text without lines that are a comment or, in a text for this program, a sentence in
-/// a text of several lines.
+/// Returns a text with empty lines in the place of its comments and, if the program is an
+/// interpreter, of its sentences. A line with marks of code stays.
 pub(crate) fn without_remarks(text: &str, program: &str) -> String {
     let has_sentences = is_interpreter(program);
     let is_sentence = |line: &str| {
@@ -331,7 +332,7 @@ fn names_of_patch(text: &str) -> String {
     let headers = lines.filter(|line| HEADERS.iter().any(|start| line.starts_with(start)));
     let mut names = String::new();
     for word in headers.flat_map(str::split_whitespace) {
-        let word = decoded(word);
+        let word = unescaped(word);
         let inner = word.split_once('/').map_or("", |(_, inner)| inner);
         names.extend([&*word, "\n", inner, "\n"]);
     }

@@ -41,7 +41,7 @@ pub(super) fn inspect(cx: &mut Context) {
         cx.add_path(Use::Target, file);
     }
     cx.analysis.possible_paths = first_path..cx.analysis.paths.len();
-    if !cx.has_room_for_text(0) || cx.work > MAX_WORK {
+    if !cx.spend_text_work(0) || cx.work > MAX_WORK {
         cx.leave_out(Reason::Limit("length"));
     }
 
@@ -165,7 +165,7 @@ fn separators(cx: &Context) -> Option<HashSet<char>> {
     let texts: Vec<String> = values.filter_map(Word::literal).collect();
     let len = texts.iter().map(String::len).sum();
     let chars = texts.iter().flat_map(|text| text.chars());
-    cx.has_room_for_text(len).then(|| chars.collect())
+    cx.spend_text_work(len).then(|| chars.collect())
 }
 
 /// Adds the command with the values that the script assigns to its variables, for deny and ask
@@ -200,7 +200,7 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
             let words = match guess.literal().filter(|_| may_split) {
                 Some(text) => {
                     let work = inputs::STEP_WORK * text.matches(is_end).count();
-                    if splits && !cx.has_room_for_text(work) {
+                    if splits && !cx.spend_text_work(work) {
                         return;
                     }
                     let texts = text.split(is_end).filter(|text| !text.is_empty());

@@ -3,7 +3,7 @@
 use super::analysis::Use;
 use super::brace;
 use super::context::Parse;
-use super::inputs::output_of;
+use super::inputs::output_name;
 use super::parser::Parser;
 use super::word::{Part, Word, first_end};
 
@@ -106,7 +106,7 @@ impl Parser<'_> {
         let first = self.cx.analysis.commands.len();
         self.substitution_body()?;
         word.push_text("/dev/fd/", true);
-        word.push_value(output_of(self.cx, first), true);
+        word.push_value(output_name(self.cx, first), true);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::analysis::SimpleCommand;
 use super::context::Context;
-use super::inputs::output_of;
+use super::inputs::output_name;
 use super::peel::git_files;
 use super::word::{LISTED, Part, Word};
 
@@ -42,7 +42,7 @@ pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
     }
     Part::Value {
         quoted: quoted || name == Some("#"),
-        name: name.map(str::to_owned).or_else(|| output_of(cx, first)),
+        name: name.map(str::to_owned).or_else(|| output_name(cx, first)),
     }
 }
 

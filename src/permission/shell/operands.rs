@@ -387,9 +387,9 @@ fn archive(cx: &mut Context, row: &Row<'_>) {
         cx.note(Reason::Option(name.to_owned(), "-f".to_owned()));
     }
 
-    let cuts = arguments.has_mark("extract");
+    let changes = arguments.has_mark("extract");
     let reads = arguments.has_mark("create");
-    if cuts {
+    if changes {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
         arguments
             .values_of("cd")
@@ -398,7 +398,7 @@ fn archive(cx: &mut Context, row: &Row<'_>) {
         expressions.for_each(|expression| renamed(cx, expression));
     }
 
-    if cuts || !reads {
+    if changes || !reads {
         let folders = arguments.values_of("cd");
         folders.for_each(|word| cx.add_path(Use::Target, word.clone()));
     }

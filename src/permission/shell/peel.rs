@@ -184,16 +184,16 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fls", "-fprintf",
     ]);
     let follows_links = is_test(&["-L", "-follow"]);
-    let cuts = is_test(&["-delete"]) || runs && !executes_readers(argv);
+    let changes = is_test(&["-delete"]) || runs && !executes_readers(argv);
     // Protected files are among those that no name selects.
     let is_here = |word: &Word| word.is(".");
-    if cuts && !changes_by_name(argv) && starts.iter().any(is_here) {
+    if changes && !changes_by_name(argv) && starts.iter().any(is_here) {
         cx.add_path(Use::Target, Word::made());
     }
 
-    if cuts || runs || !selects {
+    if changes || runs || !selects {
         let tree = Tree {
-            cuts,
+            changes,
             follows_links,
             ..Tree::READ
         };
@@ -202,13 +202,13 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         }
     }
 
-    if cuts {
+    if changes {
         let own = &mut cx.analysis.commands[index];
         own.files = Files::Changed;
         own.changes = true;
     }
 
-    patterns(cx, argv, cuts);
+    patterns(cx, argv, changes);
     actions(cx, name, command);
 }
 
@@ -346,8 +346,8 @@ fn wild_text(word: &Word) -> String {
     pattern
 }
 
-/// Notes the names and paths by which `find` selects files; they are written if it `cuts`.
-fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
+/// Notes the names and paths by which `find` selects files; they are written if it `changes`.
+fn patterns(cx: &mut Context, argv: &[Word], changes: bool) {
     let is_test = |word: &Word| {
         let test = word.literal_prefix();
         test.starts_with('-') && (test.ends_with("name") || test.ends_with("path"))
@@ -360,7 +360,7 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
         let pattern = pair[1].literal();
         let pattern = pattern.map(|text| Word::default().followed_by(&text));
         cx.assign("{}", pattern.as_ref(), false);
-        let Some(mut file) = pattern.filter(|_| cuts) else {
+        let Some(mut file) = pattern.filter(|_| changes) else {
             continue;
         };
         if is_here && matches!(file.parts.first(), Some(Part::Glob(_))) {
@@ -370,7 +370,7 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
         }
         cx.analysis.paths.push((Use::Target, file));
     }
-    let is_changing = cuts || executes_editors(argv);
+    let is_changing = changes || executes_editors(argv);
     let pairs = argv.windows(2).filter(|pair| is_test(&pair[0]));
     for pair in pairs.filter(|_| is_changing) {
         for file in in_protected_folders(&pair[1].to_string()) {

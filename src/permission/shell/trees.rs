@@ -13,7 +13,7 @@ pub(super) fn trees(cx: &mut Context, row: &Row<'_>) {
     let is_all = arguments.has_mark("all");
     let shows = arguments.has_mark("diff");
     let writes = program.takes_any(&["cut", "move"]) && !shows && !arguments.has_mark("list");
-    let cuts = writes || arguments.has_mark("cut") || is_all;
+    let changes = writes || arguments.has_mark("cut") || is_all;
     let (mut read_tree, changed_tree) = tree_uses(program, arguments);
     read_tree.skips_hidden &= !cx.shows_hidden;
     globs(cx, arguments);
@@ -28,7 +28,7 @@ pub(super) fn trees(cx: &mut Context, row: &Row<'_>) {
     }
 
     // A program that writes back, or lists names, shows no content.
-    let is_silent = program.takes("inside") && (cuts || arguments.has_mark("list"));
+    let is_silent = program.takes("inside") && (changes || arguments.has_mark("list"));
     let reads = program.takes_any(&["tree", "links", "visible", "move"]) && !is_silent
         || arguments.has_mark("tree")
         || arguments.has_mark("links")
@@ -39,7 +39,7 @@ pub(super) fn trees(cx: &mut Context, row: &Row<'_>) {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
     }
 
-    if !cuts && !reads {
+    if !changes && !reads {
         return;
     }
 
@@ -54,7 +54,7 @@ pub(super) fn trees(cx: &mut Context, row: &Row<'_>) {
         words.push(Word::from_text("."));
     }
 
-    for (_, tree) in [(reads, read_tree), (cuts, changed_tree)]
+    for (_, tree) in [(reads, read_tree), (changes, changed_tree)]
         .iter()
         .filter(|(applies, _)| *applies)
     {
@@ -64,9 +64,9 @@ pub(super) fn trees(cx: &mut Context, row: &Row<'_>) {
     }
 }
 
-/// Returns `true` if all files of the workspace, the name of which is `.`, are removed or replaced:
-/// the sources of a program that removes them, or the target of one that makes it the same as they
-/// are.
+/// Returns `true` if all files of the workspace may be removed or replaced: `.` is a folder whose
+/// files the program replaces, a source that it removes (`--remove-source-files`), or a target that
+/// it makes equal to its sources (`--delete`).
 fn empties_here(program: &Program, arguments: &Arguments<'_>) -> bool {
     let is_copier = program.takes("into");
     let marks = &arguments.marks;

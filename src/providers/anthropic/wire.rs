@@ -96,7 +96,7 @@ impl Wire for MessagesWire {
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
         let answer = group.first().is_some_and(|message| is_answer(message));
-        if answer && place.first {
+        if answer && place.is_first {
             out.extend_from_slice(br#"{"role":"user","content":"#);
             let mut blocks = BlockArray::open(out);
             blocks.text(NOTHING)?;
@@ -255,7 +255,7 @@ impl MessagesWire {
             match part {
                 Part::Text(text) => {
                     let text = match end {
-                        Some(end) if place.last && at == end => text.trim_end(),
+                        Some(end) if place.is_last && at == end => text.trim_end(),
                         _ => text,
                     };
                     let fields = parts.get(at + 1).and_then(|part| self.own_fields(part));

@@ -126,7 +126,8 @@ pub(super) struct Cache<W> {
     start: usize,
     /// The groups of messages in it.
     groups: WrittenGroups,
-    /// The number of the first message that is sent with its reasoning.
+    /// The index of the first message that is sent with its reasoning. Shared with the requests'
+    /// [`Reasoning`], which raises it if the server refuses the reasoning that was sent.
     reasoning_start: Arc<AtomicUsize>,
     /// The value of `reasoning_start` with which the groups were written.
     applied_reasoning_start: usize,
@@ -160,7 +161,7 @@ impl<W: Wire> Cache<W> {
 
     /// Returns the cache with a `reasoning_start` of its own, which
     /// [`leave_out`](Reasoning::leave_out) of the requests so far does not change.
-    pub(super) fn without_request(mut self: Box<Self>) -> Box<Self> {
+    pub(super) fn with_own_reasoning_start(mut self: Box<Self>) -> Box<Self> {
         let reasoning_start = self.reasoning_start.load(Ordering::Relaxed);
         self.reasoning_start = Arc::new(AtomicUsize::new(reasoning_start));
         self
@@ -185,7 +186,7 @@ impl<W: Wire> Cache<W> {
 
     /// Returns a copy whose use leaves the run's cache as it is.
     pub(super) fn detached(&self) -> Box<Self> {
-        Box::new(self.clone()).without_request()
+        Box::new(self.clone()).with_own_reasoning_start()
     }
 
     fn encoded(
@@ -282,8 +283,8 @@ impl<W: Wire> Cache<W> {
             let place = GroupPlace {
                 before: before.last().map(|message| &**message),
                 after,
-                first: before.is_empty(),
-                last: is_last,
+                is_first: before.is_empty(),
+                is_last,
                 has_reasoning: range.start >= self.applied_reasoning_start,
                 tail: tail.filter(|text| {
                     is_last && self.groups.takes_tail(&self.wire, before, group, text)
@@ -302,7 +303,7 @@ impl<W: Wire> Cache<W> {
 
     /// Drops all groups if reasoning in them is to be omitted: they are written again without it.
     fn apply_reasoning_start(&mut self, message_count: usize) {
-        // After a compaction, the numbers denote other messages.
+        // After a compaction, the indexes denote other messages.
         self.applied_reasoning_start = self.applied_reasoning_start.min(message_count);
         let former = self
             .reasoning_start
@@ -320,11 +321,14 @@ impl<W: Wire> Cache<W> {
         let begin = self.groups.closed_message_count();
         let group = self.group_range(messages, begin);
         let has_next = group.end < messages.len();
+        // The former last group is written again, unless it is closed now and its form stays.
         if !has_next || !self.groups.is_written(&self.wire, &messages[group.clone()]) {
             let end = self.groups.closed_end();
             return (self.reopen(head, end), begin);
         }
 
+        // It stays in the body and becomes a closed group. Its breakpoint stays for one request,
+        // and the breakpoint before it is removed.
         let mut body = self.reopen(head, self.groups.last.end);
         let breakpoint_len = W::BREAKPOINT.len();
         if let Some(former) = self.groups.replace_breakpoint(breakpoint_len) {

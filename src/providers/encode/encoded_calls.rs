@@ -39,8 +39,8 @@ pub(super) fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall
 /// The reasoning in a request that was sent.
 #[derive(Clone, Debug)]
 pub(in crate::providers) struct Reasoning {
-    /// The number of the first message that is sent with its reasoning, shared with the cache of
-    /// the run.
+    /// The index of the first message that is sent with its reasoning, shared with the cache of the
+    /// run.
     pub(super) reasoning_start: Arc<AtomicUsize>,
     /// The number of the request's messages, without the lifted ones.
     pub(super) messages: usize,

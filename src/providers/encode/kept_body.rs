@@ -149,7 +149,7 @@ impl<W: Wire> Drop for BorrowedCache<W> {
             let empty = Box::new(Cache::new(self.cache.wire.clone()));
             let cache = std::mem::replace(&mut self.cache, empty);
             // The last request of this run must not omit the reasoning of the next run.
-            owner.put(cache.without_request());
+            owner.put(cache.with_own_reasoning_start());
         }
     }
 }

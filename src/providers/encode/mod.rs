@@ -19,6 +19,10 @@
 //! * Tail: the volatile text of the system prompt, if it is sent after the last group, where it
 //!   changes no prefix.
 //! * Breakpoint: the text that marks the end of the prefix that a prompt cache stores.
+//! * Sections: the encoded system prompt and the encoded tools, which are in front of the messages.
+//! * Cache: the last body of a run, its sections and the offsets of its groups. A run borrows it
+//!   from the connection (`KeptBody::lend` returns a `BorrowedCache`) and passes it from request to
+//!   request in the `provider_cache`. After the run, the connection keeps a long one.
 
 mod cache;
 mod encoded_calls;

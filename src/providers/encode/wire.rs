@@ -78,10 +78,10 @@ pub(in crate::providers) struct GroupPlace<'a> {
     /// All messages after the group.
     pub(in crate::providers) after: &'a [Arc<Message>],
     /// True for the first group of the history.
-    pub(in crate::providers) first: bool,
+    pub(in crate::providers) is_first: bool,
     /// True for the last group. It is written in every request, so it may have parts that others
     /// must not have.
-    pub(in crate::providers) last: bool,
+    pub(in crate::providers) is_last: bool,
     /// True if the group's reasoning may be sent.
     pub(in crate::providers) has_reasoning: bool,
     /// The text that stands after the last group.

@@ -87,7 +87,7 @@ impl Wire for ContentWire {
             return Ok(None);
         }
 
-        if place.first {
+        if place.is_first {
             write_content("user", &mut contents, |_| Ok(()))?;
         }
 

@@ -250,7 +250,7 @@ impl RemoteThread {
             let mut permit = self.permit.acquire_load().await;
             let start = Instant::now();
             let stored = load_in_time(self.load()).await;
-            permit.end_load();
+            permit.release_shared_permit();
             self.pause = (start.elapsed() * PAUSE_FACTOR).clamp(POLL, MAX_POLL);
             match &stored {
                 Ok(Stored::Unchanged) => return None,

@@ -131,7 +131,7 @@ async fn open_or(
                 thread: checked_thread_id(id)?,
             };
             let (state, mut permit) = state_after_run(app, caller, &**store, &key).await?;
-            permit.end_load();
+            permit.release_shared_permit();
             if is_foreign(app, caller, &state) {
                 return Err(foreign(&key.thread));
             }
@@ -183,7 +183,7 @@ async fn state_after_run(
 
 /// Returns the state of a thread of the user, or `None` if it does not exist, with the permit to
 /// hold until the state is dropped. The permit counts as a load of the server until
-/// [`StorePermit::end_load`].
+/// [`StorePermit::release_shared_permit`].
 ///
 /// # Errors
 ///

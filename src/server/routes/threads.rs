@@ -335,7 +335,7 @@ async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Respo
     let was_running = is_running();
     let was_held = was_running || store.is_leased(&key.thread).await?;
     let (state, mut permit) = owned_state(&app, &caller, &*store, &key.thread).await?;
-    permit.end_load();
+    permit.release_shared_permit();
     let mut state = state.ok_or_else(|| ApiError::no_thread(&key.thread))?;
     // Only admins may see the folders of the server.
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);

@@ -35,10 +35,12 @@ struct Inner {
     /// An encoder in the state before the first entry.
     base: Encoder,
     removed: Removed,
-    /// The number of pieces of unfinished responses, by thread.
+    /// The number of pieces of unfinished responses, by session: that of the thread, and those of
+    /// subagents.
     open_pieces: HashMap<Arc<str>, usize>,
-    /// The threads whose next response has pieces that were removed from the beginning.
-    begun_sessions: HashSet<Arc<str>>,
+    /// The sessions with pieces that were removed from the beginning of the log, and whose response
+    /// is still in it or to come.
+    head_cut_sessions: HashSet<Arc<str>>,
     /// The number of pieces that can be removed.
     spare_pieces: usize,
     /// The number of pieces of completed responses that are too new to be removed.
@@ -53,11 +55,11 @@ struct LogEntry {
     message: Arc<SdkMessage>,
     /// The size of the message as JSON.
     bytes: usize,
-    /// The first pass that removed pieces before this message, which changes its events in some
-    /// formats.
+    /// The first pass that removed earlier pieces of the response to which this message belongs,
+    /// which changes the message's events in some formats.
     altered_in: Option<u64>,
-    /// True if no reader can continue after this message: it lies between removed pieces and their
-    /// response, of which a reader here has received an unknown part.
+    /// True if this message lies between removed pieces and their response. No reader can continue
+    /// after it, because the part of the response that it has received is unknown.
     is_in_cut_response: bool,
 }
 
@@ -145,7 +147,7 @@ impl Log {
                 base,
                 removed: Removed::default(),
                 open_pieces: HashMap::new(),
-                begun_sessions: HashSet::new(),
+                head_cut_sessions: HashSet::new(),
                 spare_pieces: 0,
                 reserved_pieces: 0,
                 next_seq: 0,
@@ -315,6 +317,7 @@ impl Inner {
         let reserve_start = self.reserve_start();
         self.removed.passes += 1;
         let pass = self.removed.passes;
+        // The last response of each session: the pieces before it belong to completed responses.
         let mut responses: HashMap<Arc<str>, u64> = HashMap::new();
         for entry in &self.entries {
             if let SdkMessage::Assistant(response) = &*entry.message {
@@ -322,10 +325,10 @@ impl Inner {
             }
         }
 
-        // The threads with removed pieces whose response is later in the log.
+        // The sessions with removed pieces whose response is later in the log.
         let mut cut_sessions: HashSet<Arc<str>> = HashSet::new();
-        let mut begun_sessions = self.begun_sessions.clone();
-        begun_sessions.retain(|session_id| responses.contains_key(session_id));
+        let mut head_cut_sessions = self.head_cut_sessions.clone();
+        head_cut_sessions.retain(|session_id| responses.contains_key(session_id));
         let (mut bytes, mut last, mut reserved) = (0, self.removed.pieces, 0);
         self.entries.retain_mut(|entry| {
             let session_id = &entry.message.envelope().session_id;
@@ -333,7 +336,7 @@ impl Inner {
             let is_before_response = responses
                 .get(session_id)
                 .is_some_and(|response| seq < *response);
-            entry.is_in_cut_response |= !cut_sessions.is_empty() || !begun_sessions.is_empty();
+            entry.is_in_cut_response |= !cut_sessions.is_empty() || !head_cut_sessions.is_empty();
             match &*entry.message {
                 SdkMessage::Partial(_) if is_before_response && seq >= reserve_start => {
                     if cut_sessions.contains(session_id) {
@@ -348,7 +351,7 @@ impl Inner {
                     return false;
                 }
                 SdkMessage::Assistant(_) => {
-                    begun_sessions.remove(session_id);
+                    head_cut_sessions.remove(session_id);
                     let has_lost_pieces = cut_sessions.remove(session_id);
                     if has_lost_pieces {
                         entry.alter(pass);
@@ -398,10 +401,10 @@ impl Inner {
                 if let Some(count) = self.open_pieces.get_mut(session_id) {
                     *count = count.saturating_sub(1);
                 }
-                self.begun_sessions.insert(session_id.clone());
+                self.head_cut_sessions.insert(session_id.clone());
             }
             SdkMessage::Assistant(_) => {
-                self.begun_sessions.remove(session_id);
+                self.head_cut_sessions.remove(session_id);
             }
             _ => {}
         }

@@ -28,23 +28,24 @@ const MAX_BODIES: usize = 64 * 1024 * 1024;
 /// The maximum memory of the indexes of calls and messages of one user's streams, in bytes.
 pub(super) const MAX_INDEXES: usize = 256 * 1024 * 1024;
 
-/// The maximum number of threads of one user that requests hold in memory at the same time.
+/// The maximum number of threads of one user that requests load or hold in memory at the same time.
 const MAX_USER_LOADS: usize = 4;
 
-/// The maximum number of lists of one user's threads in progress.
+/// The maximum number of requests of one user that list threads at the same time.
 const MAX_USER_THREAD_LISTS: usize = 1;
 
 /// The time that a request waits for the space and the permits that other requests hold.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// The maximum number of loads of threads in progress, of all users.
+/// The maximum number of threads that are loaded at the same time, for all users.
 pub(super) const MAX_LOADS: usize = 16;
 
-/// The maximum number of lists of a store's threads in progress, since each may read all of it.
+/// The maximum number of requests that list the threads of one store at the same time, since each
+/// may read all of it.
 const MAX_THREAD_LISTS: usize = 2;
 
-/// The maximum number of lists of files and skills in progress of one user. In a container, each
-/// may take a process for each folder.
+/// The maximum number of requests of one user that list files or skills at the same time. In a
+/// container, each may take a process for each folder.
 const MAX_USER_FILE_LISTS: usize = 2;
 
 /// The maximum of a semaphore on a 32-bit machine: 512 MiB. The docs of [`RunLimits`] name it.
@@ -79,11 +80,11 @@ pub(crate) struct UserQuota {
     max_bytes: u32,
     /// The space for the bodies of requests.
     bodies: Arc<Semaphore>,
-    /// The threads of the user that are loaded.
+    /// The user's permits to load a thread and hold it.
     loads: Arc<Semaphore>,
-    /// The lists of threads in progress of the user.
+    /// The user's permits to list threads.
     thread_lists: Arc<Semaphore>,
-    /// The lists of files and skills in progress of the user.
+    /// The user's permits to list files or skills.
     file_lists: Arc<Semaphore>,
     shared: SharedQuota,
 }
@@ -91,9 +92,9 @@ pub(crate) struct UserQuota {
 /// The quota that all users share. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct SharedQuota {
-    /// The loads in progress.
+    /// The permits to load a thread.
     loads: Arc<Semaphore>,
-    /// The lists of threads in progress, by the store.
+    /// The permits to list the threads of each store, as long as a request uses them.
     thread_lists: Arc<Mutex<HashMap<StoreId, Weak<Semaphore>>>>,
 }
 
@@ -161,7 +162,7 @@ impl UserQuota {
     ///
     /// # Cancel safety
     ///
-    /// The future may be dropped; the list then loses its turn among the waiting lists.
+    /// The future may be dropped; the request then loses its turn among the waiting requests.
     pub(crate) async fn acquire_thread_list(self: &Arc<Self>, store: &StoreId) -> StorePermit {
         let shared_semaphore = self.shared.thread_lists_of(store);
         self.store_permit(&self.thread_lists, &shared_semaphore)
@@ -172,7 +173,7 @@ impl UserQuota {
     ///
     /// # Cancel safety
     ///
-    /// The future may be dropped; the list then loses its turn among the waiting lists.
+    /// The future may be dropped; the request then loses its turn among the waiting requests.
     pub(crate) async fn acquire_file_list(self: &Arc<Self>) -> FileListPermit {
         FileListPermit {
             // The semaphore is never closed.
@@ -286,7 +287,7 @@ impl Drop for StreamPermit {
 #[derive(Debug)]
 pub(crate) struct StorePermit {
     _own_permit: Option<OwnedSemaphorePermit>,
-    /// `None` once the thread is loaded, or the threads are listed.
+    /// The permit out of those that all users share; `None` once it is released.
     shared_permit: Option<OwnedSemaphorePermit>,
     _quota: Arc<UserQuota>,
 }
@@ -299,12 +300,13 @@ impl StorePermit {
         if let Ok(output) = timeout(MAX_WAIT, &mut operation).await {
             return output;
         }
-        self.end_load();
+        self.release_shared_permit();
         operation.await
     }
 
-    /// Releases the shared permit, once the thread is loaded. The user's own permit stays.
-    pub(crate) fn end_load(&mut self) {
+    /// Releases the shared permit, because the thread is loaded, the threads are listed or the
+    /// store hangs. The user's own permit stays.
+    pub(crate) fn release_shared_permit(&mut self) {
         self.shared_permit = None;
     }
 }

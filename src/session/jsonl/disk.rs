@@ -14,7 +14,7 @@ pub(super) trait Disk: Send + Sync + 'static {
         open_regular(options, path)
     }
 
-    /// Reads from where the file was left to its end.
+    /// Reads from the current position to the end of the file.
     fn read(&self, file: &mut File, bytes: &mut Vec<u8>) -> io::Result<usize> {
         file.read_to_end(bytes)
     }
@@ -39,8 +39,8 @@ pub(super) trait Disk: Send + Sync + 'static {
         file.sync_data()
     }
 
-    /// Cuts the file.
-    fn cut(&self, file: &File, len: u64) -> io::Result<()> {
+    /// Truncates the file to this length.
+    fn truncate(&self, file: &File, len: u64) -> io::Result<()> {
         file.set_len(len)
     }
 

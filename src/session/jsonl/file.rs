@@ -58,7 +58,7 @@ impl SessionFile {
     /// Truncates the file to this length.
     pub(super) fn truncate(&mut self, end: u64) -> Result<()> {
         self.check()?;
-        let outcome = self.disk.cut(&self.lock.file, end);
+        let outcome = self.disk.truncate(&self.lock.file, end);
         outcome
             .and_then(|()| self.disk.sync(&self.lock.file))
             .map_err(|error| file_error("repair", &self.lock.path, error))?;
@@ -66,8 +66,8 @@ impl SessionFile {
         Ok(())
     }
 
-    /// Adds bytes at the end, and returns the file's size. All of them are durable, or none is
-    /// written.
+    /// Adds bytes at the end, and returns the file's size. The bytes are then durable. After an
+    /// error, either none of them is in the file, or it refuses every further write.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl SessionFile {
 
     /// Removes the written part of a failed write.
     fn undo(&mut self) {
-        let outcome = self.disk.cut(&self.lock.file, self.len);
+        let outcome = self.disk.truncate(&self.lock.file, self.len);
         if outcome
             .and_then(|()| self.disk.sync(&self.lock.file))
             .is_err()
@@ -143,7 +143,8 @@ impl SessionFile {
     }
 }
 
-/// Removes the file. Returns `false` if there was none, or if it is not of this size.
+/// Removes the file, but not if it has another size than `size`. Returns `false` then, and if there
+/// was no file or an empty one.
 pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
     let Some(lock) = LockFile::find(path, id, |options, path| disk.open(options, path))? else {
         return Ok(false);

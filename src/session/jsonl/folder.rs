@@ -22,7 +22,7 @@ const EXTENSION: &str = ".jsonl";
 /// The number of entries of the folder that are passed on at once.
 const ENTRIES_AT_ONCE: usize = 1_000;
 
-/// A log a session, each in a file of this folder.
+/// The logs of sessions, each a file of this folder.
 pub(super) struct Folder {
     path: PathBuf,
     disk: Arc<dyn Disk>,
@@ -57,7 +57,7 @@ impl Log for Folder {
         let mut entries = fs::read_dir(&self.path).map_err(failure)?;
         loop {
             let mut ids = Vec::new();
-            // Other files count as well, so that a folder of them can be cancelled.
+            // Other files count as well, so that `each` can end the list in a folder of such files.
             for _ in 0..ENTRIES_AT_ONCE {
                 let Some(entry) = entries.next() else {
                     return each(ids);

@@ -1,4 +1,4 @@
-//! Sessions as files: one a session, only ever added to.
+//! Sessions as files: one file for each session, which is only appended to.
 
 mod disk;
 mod file;

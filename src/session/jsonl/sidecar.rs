@@ -39,8 +39,9 @@ pub(super) fn paths_of(session: &Path) -> impl Iterator<Item = PathBuf> {
     NAMES.iter().map(|name| session.with_extension(name))
 }
 
+/// A line of a sidecar: a damaged part, or a piece of one.
 #[derive(Serialize)]
-struct Kept<'a> {
+struct DamagedPart<'a> {
     offset: u64,
     what: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,16 +51,16 @@ struct Kept<'a> {
 }
 
 /// The maximum number of damaged bytes in one line of the sidecar.
-const PIECE: usize = 1024 * 1024;
+const MAX_PART: usize = 1024 * 1024;
 /// The maximum number of bytes, and of lines, of a sidecar that are searched for earlier copies.
-const SEARCHED: u64 = 64 * 1024 * 1024;
-const SEARCHED_LINES: usize = 100_000;
+const MAX_SEARCHED: u64 = 64 * 1024 * 1024;
+const MAX_SEARCHED_LINES: usize = 100_000;
 /// The number of bytes that are read at once.
-const READ: usize = 1024 * 1024;
+const PIECE: usize = 1024 * 1024;
 
-/// Adds the damaged parts to the sidecar, one line of JSON each or several where there are many
-/// bytes, unless they are already there: the step after it may have failed before. They are durable
-/// when this returns.
+/// Adds the damaged parts to the sidecar, each as a line of JSON, or as several if it is long.
+/// Lines that are there already are omitted: an earlier repair may have failed after this step. The
+/// parts are durable when this returns.
 pub(super) fn keep(disk: &dyn Disk, path: &Path, repair: &Repair<'_>) -> Result<()> {
     let make_error = |error| file_error("keep the damaged part of", path, error);
     let (mut file, old_lines) = open(disk, path).map_err(make_error)?;
@@ -68,7 +69,7 @@ pub(super) fn keep(disk: &dyn Disk, path: &Path, repair: &Repair<'_>) -> Result<
     outcome = outcome.and_then(|()| disk.sync(&file).map_err(make_error));
     if let Err(error) = outcome {
         // If this fails as well, an incomplete line remains.
-        let _ = disk.cut(&file, size);
+        let _ = disk.truncate(&file, size);
         return Err(error);
     }
 
@@ -95,7 +96,7 @@ impl Lines {
             hasher.write(line);
             if line.len() == part.len() {
                 self.open_line = Some(hasher);
-            } else if self.hashes.len() < SEARCHED_LINES {
+            } else if self.hashes.len() < MAX_SEARCHED_LINES {
                 self.hashes.insert(hasher.finish());
             }
         }
@@ -125,9 +126,9 @@ fn open(disk: &dyn Disk, path: &Path) -> io::Result<(File, Lines)> {
     }
 
     let size = metadata.len();
-    file.seek(SeekFrom::Start(size.saturating_sub(SEARCHED)))?;
+    file.seek(SeekFrom::Start(size.saturating_sub(MAX_SEARCHED)))?;
     let mut lines = Lines::default();
-    let mut piece = vec![0; READ];
+    let mut piece = vec![0; PIECE];
     loop {
         let len = disk.read_piece(&mut file, &mut piece)?;
         if len == 0 {
@@ -154,14 +155,14 @@ fn add(
     repair.for_each_part(|damage, part| {
         let mut offset = 0;
         loop {
-            let end = part.len().min(offset + PIECE);
+            let end = part.len().min(offset + MAX_PART);
             let line = line(damage, damage.offset + offset as u64, &part[offset..end])?;
             if !old_lines.contains(&line) {
                 lines.extend(line);
                 lines.push(b'\n');
             }
 
-            if lines.len() >= PIECE {
+            if lines.len() >= MAX_PART {
                 disk.write_all(file, &lines).map_err(&make_error)?;
                 lines.clear();
             }
@@ -178,7 +179,7 @@ fn add(
 
 fn line(damage: &Damage, offset: u64, part: &[u8]) -> serde_json::Result<Vec<u8>> {
     let text = std::str::from_utf8(part).ok();
-    let entry = Kept {
+    let entry = DamagedPart {
         offset,
         what: damage.to_string(),
         text,

@@ -108,9 +108,9 @@ impl Disk for Failing {
         System.sync(file)
     }
 
-    fn cut(&self, file: &File, len: u64) -> io::Result<()> {
+    fn truncate(&self, file: &File, len: u64) -> io::Result<()> {
         self.check(true)?;
-        System.cut(file, len)
+        System.truncate(file, len)
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
@@ -140,9 +140,9 @@ impl Disk for Noting {
         System.sync(file)
     }
 
-    fn cut(&self, file: &File, len: u64) -> io::Result<()> {
+    fn truncate(&self, file: &File, len: u64) -> io::Result<()> {
         lock(&self.0).push("cut");
-        System.cut(file, len)
+        System.truncate(file, len)
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {

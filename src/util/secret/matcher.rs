@@ -10,17 +10,18 @@ const HASHES: usize = 1 << 12;
 pub(super) struct Needle {
     pub(super) bytes: Box<[u8]>,
     /// True if the base64 character before it holds bits of the secret.
-    pub(super) before: bool,
-    /// True if the base64 character after it does. Padding belongs to it, too.
-    pub(super) after: bool,
+    pub(super) has_bits_before: bool,
+    /// True if the base64 character after it holds bits of the secret. The padding after that
+    /// character is part of the place, too.
+    pub(super) has_bits_after: bool,
 }
 
 impl Needle {
     pub(super) fn new(text: impl Into<Vec<u8>>) -> Self {
         Self {
             bytes: text.into().into(),
-            before: false,
-            after: false,
+            has_bits_before: false,
+            has_bits_after: false,
         }
     }
 }
@@ -29,13 +30,15 @@ impl Needle {
 pub(super) struct Matcher {
     /// The needles in order, so that needles with a common beginning are neighbors.
     needles: Vec<Needle>,
-    /// The length of the shortest needle, and of the window that is moved over the text.
+    /// The length of the window that is moved over the text: that of the shortest needle, but from
+    /// 2 to 255 bytes.
     window: usize,
     /// The length of the longest needle.
     pub(super) longest: usize,
     /// The distance the window may move when it ends with a block of this hash.
     shifts: Box<[u8]>,
-    /// The needles whose window ends with a block of this hash, in the order of the hashes.
+    /// For each needle, the hash of the block at the end of its window, and its index in `needles`;
+    /// sorted.
     ends: Vec<(u16, u32)>,
     /// The first bytes of needles.
     firsts: [bool; 256],
@@ -79,8 +82,9 @@ impl Matcher {
         }
     }
 
-    /// Adds the places where needles are to `places`. Needles that overlap are one place, so that
-    /// the number of places is bounded by the length of the text.
+    /// Adds the places of needles to `places`. A place that begins inside the last one extends it,
+    /// so that there are at most two places for each byte of the text. Places may still overlap,
+    /// because a place may begin one byte before its needle.
     pub(super) fn find(&self, text: &[u8], places: &mut Vec<Range<usize>>) {
         let mut last = self.window - 1;
         while last < text.len() {
@@ -101,8 +105,8 @@ impl Matcher {
                 if text[start..].starts_with(&needle.bytes) {
                     let place = extended(needle, text, start);
                     match places.last_mut() {
-                        Some(last) if (last.start..last.end).contains(&place.start) => {
-                            last.end = last.end.max(place.end);
+                        Some(former) if former.contains(&place.start) => {
+                            former.end = former.end.max(place.end);
                         }
                         _ => places.push(place),
                     }
@@ -152,11 +156,11 @@ fn extended(needle: &Needle, text: &[u8], start: usize) -> Range<usize> {
     };
 
     let mut place = start..start + needle.bytes.len();
-    if needle.before && start > 0 && is_base64(start - 1) {
+    if needle.has_bits_before && start > 0 && is_base64(start - 1) {
         place.start -= 1;
     }
 
-    if needle.after && is_base64(place.end) {
+    if needle.has_bits_after && is_base64(place.end) {
         place.end += 1;
         while text.get(place.end) == Some(&b'=') {
             place.end += 1;

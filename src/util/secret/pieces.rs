@@ -18,7 +18,7 @@ pub(crate) struct Pieces {
     open: String,
     /// The length of the part of `open` that was passed on.
     passed: usize,
-    /// True if that part was replaced, as part of a secret before.
+    /// True if that part belongs to a secret that was replaced.
     is_replaced: bool,
 }
 
@@ -30,6 +30,7 @@ impl Pieces {
         if self.open.is_empty() {
             matcher.find(piece.as_bytes(), &mut places);
             let open_start = matcher.partial_suffix_start(piece.as_bytes());
+            // Most pieces have no secret: they are returned as they are, without a copy.
             if places.is_empty() && piece.len() - open_start < MIN_HELD_BACK {
                 self.open.push_str(&piece[open_start..]);
                 self.passed = self.open.len();
@@ -68,6 +69,7 @@ impl Pieces {
             self.is_replaced = true;
         }
 
+        // A short beginning is passed on and stays in `open`: the next piece may complete a secret.
         let passed_end = if text.len() - open_start < MIN_HELD_BACK {
             text.len()
         } else {

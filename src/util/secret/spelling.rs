@@ -49,8 +49,8 @@ fn base64(secret: &str, before: usize) -> [Needle; 2] {
         let last = text.len() - usize::from(has_rest);
         Needle {
             bytes: text.as_bytes()[first..last].into(),
-            before: before > 0,
-            after: has_rest,
+            has_bits_before: before > 0,
+            has_bits_after: has_rest,
         }
     })
 }

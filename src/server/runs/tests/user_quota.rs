@@ -269,7 +269,7 @@ async fn loads_are_limited_for_a_user_and_for_the_server() {
     }
     assert!(permit("e").is_none(), "the server loads sixteen threads");
 
-    permits[0].end_load();
+    permits[0].release_shared_permit();
     assert!(permit("a").is_none(), "the thread is still in memory");
     assert!(permit("e").is_some());
     drop(permits);

@@ -30,7 +30,7 @@ pub(super) struct Walk<'a> {
 struct Folder {
     /// Its path, through links.
     path: String,
-    /// Its path without links, if it has any.
+    /// Its path without links; `None` if its path has none.
     real_path: Option<String>,
     depth: usize,
 }
@@ -110,7 +110,8 @@ impl Walk<'_> {
         false
     }
 
-    /// Returns the folder that the entry is, or that the link leads to.
+    /// Returns the next folder to read: the entry itself, or what its link leads to. `None` if that
+    /// is no folder, or was read before. [`Reached`] ends the walk.
     fn enter(
         self,
         pattern: &[Segment],
@@ -154,7 +155,7 @@ impl Walk<'_> {
     }
 }
 
-/// A path that the pattern may match was found.
+/// A path that the pattern may match was found, or may lie behind a link.
 struct Reached;
 
 impl Folder {
