@@ -72,13 +72,40 @@ pub(super) fn text_of(cx: &Context, word: &Word, depth: usize) -> String {
     script_of(&known_word).0
 }
 
+/// Returns `true` if the output of the command at an index is a text of the command line that
+/// another program has changed, as `base64 -d` does: as a script, it has commands that are written
+/// nowhere.
+pub(super) fn is_composed(cx: &Context, mut index: usize) -> bool {
+    let mut is_changed = false;
+    for _ in 0..MAX_PIPES {
+        let Some(source) = cx.analysis.commands.get(index) else {
+            return false;
+        };
+        if !cx.spend_text_work(STEP_WORK) {
+            return false;
+        }
+        if source.argv.first().is_some_and(is_printer) {
+            return is_changed;
+        }
+        let name = source.program().unwrap_or_default();
+        is_changed |= !matches!(&*name, "cat" | "tee");
+        match (&source.input, &source.shared_input, source.piped) {
+            (None, None, Some(Some(before))) => index = before,
+            (None, None, _) => return false,
+            _ => return is_changed,
+        }
+    }
+    is_changed
+}
+
+fn is_printer(word: &Word) -> bool {
+    let name = word.basename().unwrap_or_default();
+    matches!(&*name, "echo" | "printf")
+}
+
 /// Returns the text that the command at an index prints: `echo` and `printf` their words, others
 /// what is their input.
 fn printed(cx: &Context, mut index: usize, depth: usize) -> Option<String> {
-    let is_printer = |word: &Word| {
-        let name = word.basename().unwrap_or_default();
-        matches!(&*name, "echo" | "printf")
-    };
     for _ in 0..MAX_PIPES {
         if !cx.spend_text_work(STEP_WORK) {
             return None;
@@ -179,6 +206,18 @@ pub(super) fn texts_of_input(cx: &Context, command: &SimpleCommand) -> Vec<Strin
     let sources = sources.chain(command.piped.flatten());
     texts.extend(sources.filter_map(|source| printed(cx, source, 0)));
     texts
+}
+
+/// Returns `true` if the input of a command is a [composed](is_composed) text.
+pub(super) fn has_composed_input(cx: &Context, command: &SimpleCommand) -> bool {
+    let mut sources = command.sources.clone().chain(command.piped.flatten());
+    sources.any(|source| is_composed(cx, source))
+}
+
+/// Returns `true` if a part of the word is a [composed](is_composed) text.
+pub(super) fn has_composed_part(cx: &Context, word: &Word) -> bool {
+    let mut sources = word.parts.iter().filter_map(source_of);
+    sources.any(|source| is_composed(cx, source))
 }
 
 /// Examines the words of a command, of which some are what a substitution prints, as a command. The

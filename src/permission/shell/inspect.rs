@@ -417,6 +417,9 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     }
 
     cx.note(Reason::DynamicCommand(first.to_string()));
+    if inputs::has_composed_part(cx, first) {
+        cx.leave_out(Reason::DynamicCommand(first.to_string()));
+    }
     if first.may_split() && inputs::has_output(first) {
         inputs::run_outputs(cx, command, "$", &command.argv);
     }

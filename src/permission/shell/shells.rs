@@ -49,6 +49,9 @@ pub(super) fn run_word(cx: &mut Context, command: &SimpleCommand, via: &str, wor
     if !complete {
         cx.note(Reason::InlineCode(via.to_owned()));
     }
+    if inputs::has_composed_part(cx, word) {
+        cx.leave_out(Reason::InlineCode(via.to_owned()));
+    }
     run_text(cx, command, via, &text);
     inputs::run_outputs(cx, command, via, slice::from_ref(word));
 }
@@ -137,6 +140,9 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
 pub(super) fn script_file(cx: &mut Context, name: &str, command: &SimpleCommand, file: &Word) {
     input(cx, name, command, false);
     if let Some(output) = file.without_prefix("/dev/fd/") {
+        if inputs::has_composed_part(cx, &output) {
+            cx.leave_out(Reason::ShellInput(name.to_owned()));
+        }
         inputs::run_outputs(cx, command, name, &[output]);
     }
 }
@@ -214,6 +220,9 @@ pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_sh
 
     cx.note(Reason::ShellInput(name.to_owned()));
     if is_shell || SHELLS.contains(&name) || matches!(name, "source" | ".") {
+        if inputs::has_composed_input(cx, command) {
+            cx.leave_out(Reason::ShellInput(name.to_owned()));
+        }
         for text in inputs::texts_of_input(cx, command) {
             run_text(cx, command, name, &text);
         }
