@@ -26,10 +26,20 @@ const READ_CHUNK: usize = 1024 * 1024;
 /// The maximum size in bytes of a damaged part in one row.
 const MAX_DAMAGED_PART: usize = 4 * 1024 * 1024;
 
-/// The end of a log. No log reaches 2^62: a row from there on is damage, behind which there would
+/// The rows of a log. No log reaches 2^62: a row from there on is damage, behind which there would
 /// be no place for others. A row without bytes is damage as well.
-pub(super) const END: &str = "SELECT at + length(bytes) FROM log
-    WHERE session = ?1 AND at < 4611686018427387904 AND bytes != x'' ORDER BY at DESC LIMIT 1";
+macro_rules! rows_of_log {
+    () => {
+        "FROM log WHERE session = ?1 AND at < 4611686018427387904 AND length(bytes) > 0"
+    };
+}
+
+/// The end of a log.
+pub(super) const END: &str = concat!(
+    "SELECT at + length(bytes) ",
+    rows_of_log!(),
+    " ORDER BY at DESC LIMIT 1"
+);
 /// Adds a row. It takes the place of one without bytes, and of no other.
 pub(super) const INSERT: &str = "INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)
     ON CONFLICT (session, at) DO UPDATE SET bytes = excluded.bytes WHERE bytes = x''";
@@ -397,7 +407,11 @@ fn next_rows(
     id: &str,
     after: Option<Row>,
 ) -> rusqlite::Result<(Vec<u8>, Option<Row>)> {
-    let sql = "SELECT at, bytes FROM log WHERE session = ?1 AND at > ?2 ORDER BY at";
+    let sql = concat!(
+        "SELECT at, bytes ",
+        rows_of_log!(),
+        " AND at > ?2 ORDER BY at"
+    );
     let after = after.map_or(i64::MIN, |(at, _)| at);
     let mut rows = connection.prepare(sql)?;
     let mut rows = rows.query((id, after))?;
@@ -416,8 +430,12 @@ fn next_rows(
 fn tail(connection: &Connection, id: &str, min_bytes: u64) -> rusqlite::Result<LogTail> {
     // One transaction: others write meanwhile.
     let transaction = connection.unchecked_transaction()?;
-    let mut rows = transaction
-        .prepare("SELECT at, length(bytes) FROM log WHERE session = ?1 ORDER BY at DESC")?;
+    let sql = concat!(
+        "SELECT at, length(bytes) ",
+        rows_of_log!(),
+        " ORDER BY at DESC"
+    );
+    let mut rows = transaction.prepare(sql)?;
     let mut rows = rows.query([id])?;
     let mut places: Option<(i64, i64)> = None;
     let mut byte_count = 0_u64;
@@ -457,7 +475,7 @@ fn tail(connection: &Connection, id: &str, min_bytes: u64) -> rusqlite::Result<L
 
 /// Returns the rows of a log from position `start` on, which have `len` bytes together.
 fn rows_from(connection: &Connection, id: &str, start: i64, len: u64) -> rusqlite::Result<Vec<u8>> {
-    let sql = "SELECT bytes FROM log WHERE session = ?1 AND at >= ?2 ORDER BY at";
+    let sql = concat!("SELECT bytes ", rows_of_log!(), " AND at >= ?2 ORDER BY at");
     let mut rows = connection.prepare(sql)?;
     let mut rows = rows.query((id, start))?;
     let mut bytes = Vec::new();
@@ -478,7 +496,7 @@ fn truncate(connection: &Connection, id: &str, len: u64) -> rusqlite::Result<i64
     let mut remaining = i64::try_from(len).unwrap_or(i64::MAX);
     // The place of the last row that stays, and the bytes of it that do.
     let mut last_row: Option<(i64, i64)> = None;
-    let sql = "SELECT at, length(bytes) FROM log WHERE session = ?1 ORDER BY at";
+    let sql = concat!("SELECT at, length(bytes) ", rows_of_log!(), " ORDER BY at");
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([id])?;
     while remaining > 0 {
