@@ -18,9 +18,9 @@ const MAX_DEPTH: usize = 3;
 /// characters are too few to be of use, and ordinary words begin with them.
 const MIN_PART: usize = 4;
 
-/// The maximum number of bytes that are left of an escape that a cut has torn, as of `%252F` or
-/// `\\ud83d\\ude00`.
-const MAX_TORN: usize = 16;
+/// The maximum number of bytes that are left of an escape that a cut has torn, as of `%25252F` or
+/// `\\\\ud83d\\\\ude00`.
+const MAX_TORN: usize = 20;
 
 /// Returns `text` without the secrets of this process, in any spelling.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
@@ -387,6 +387,7 @@ mod tests {
             key_json,
             escaped(|byte| format!("%{byte:02x}")),
             escaped(|byte| format!("%25{byte:02X}")),
+            escaped(|byte| format!("%2525{byte:02X}")),
             escaped(|byte| format!("{byte:02x}")),
             lines.join("\n"),
             base64,
