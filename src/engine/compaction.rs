@@ -249,7 +249,8 @@ impl Compacting<'_> {
         true
     }
 
-    /// Warns of a compaction that failed or had nothing to shorten, and delays the next one.
+    /// Warns of a compaction that failed, or that was requested and had nothing to shorten. After a
+    /// failure, or an automatic compaction that had nothing to shorten, delays the next one.
     fn record_outcome(&mut self, outcome: &Result<Option<Compaction>>, trigger: CompactionTrigger) {
         match outcome {
             Ok(Some(_)) => {}

@@ -135,7 +135,7 @@ impl History {
         is_new.then(|| self.cx.state(|state| Record::about(state)))
     }
 
-    /// Measures the history, again after it was replaced.
+    /// Measures the history. Must be called again after messages were removed or summarized.
     pub(super) fn recount(&mut self) {
         let (messages, compaction) = self
             .cx
@@ -152,8 +152,9 @@ impl History {
         self.add_inputs(&mut VecDeque::from([message.into()])).await
     }
 
-    /// Adds messages that were sent during the run to the history, and emits them. After an error,
-    /// `messages` has the messages after the failed one.
+    /// Adds messages that were sent during the run to the history, and emits them. A message that
+    /// cannot be sent during a run is skipped with a warning, and one whose id the session already
+    /// has is skipped without. After an error, `messages` has the messages after the failed one.
     pub(super) async fn add_inputs(
         &mut self,
         messages: &mut VecDeque<SteeredMessage>,
@@ -384,7 +385,7 @@ impl History {
     }
 
     /// Emits a response of an earlier run, which is in the history already, under its `uuid` there.
-    /// Its usage is that of the earlier run, and not emitted again.
+    /// `response` has no usage, because the earlier run has emitted it.
     pub(super) fn emit_earlier_response(
         &self,
         message: Arc<Message>,
@@ -426,8 +427,8 @@ impl History {
     }
 }
 
-/// Returns the `tool_use_result` of a user message: the parts of the results that are for programs.
-/// Returns `None` if there are none.
+/// Returns the `tool_use_result` of a user message: the fields of the results that the model does
+/// not receive. Returns `None` if there are none.
 fn tool_use_results<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> Option<Value> {
     let count = results.len();
     let entries: Vec<Value> = results

@@ -25,7 +25,8 @@ enum OpenBlockKind {
 #[derive(Debug)]
 pub(super) struct Partials {
     open_block: OpenBlockKind,
-    next_index: u32,
+    /// The index of the open block; if none is open, of the next one.
+    block_index: u32,
     usage: Usage,
     /// The model's numbers of the incomplete calls, by id. Some models begin all calls before they
     /// complete one.
@@ -36,7 +37,7 @@ impl Partials {
     pub(super) fn new() -> Self {
         Self {
             open_block: OpenBlockKind::None,
-            next_index: 0,
+            block_index: 0,
             usage: Usage::default(),
             incomplete_calls: OpenCalls::default(),
         }
@@ -70,11 +71,11 @@ impl Partials {
             // A delta of a call whose block is closed is not emitted.
             ModelEvent::ToolCallDelta { .. } => {}
             ModelEvent::ToolCall(call) => {
-                let first = self.incomplete_calls.find(&call.id);
-                if let Some(index) = first {
+                let index = self.incomplete_calls.find(&call.id);
+                if let Some(index) = index {
                     self.incomplete_calls.remove(index);
                 }
-                match first {
+                match index {
                     Some(index) if self.open_block == OpenBlockKind::Call(index) => {
                         self.end_block(out);
                     }
@@ -118,9 +119,10 @@ impl Partials {
         self.end_block(out);
     }
 
-    /// Emits a complete part. Emitted thinking closes its block, and citations close the block of
-    /// their text; any other block of this format is a block of its own. Blocks of other providers
-    /// have no form and are omitted.
+    /// Emits a complete part. Thinking whose deltas were emitted only closes its block, and
+    /// citations close the block of their text. Any other block of the Messages API is a block of
+    /// its own. All other parts, such as blocks of other providers, close the open block and are
+    /// omitted.
     fn emit_part(&mut self, part: &Part, out: &mut dyn FnMut(ApiStreamEvent)) {
         match part {
             Part::Thinking(_) if self.open_block == OpenBlockKind::Thinking => self.end_block(out),
@@ -128,15 +130,15 @@ impl Partials {
                 if let Ok(value) = serde_json::from_str(block.raw.get()) {
                     self.end_block(out);
                     out(ApiStreamEvent::ContentBlockStart {
-                        index: self.next_index,
+                        index: self.block_index,
                         block: BlockStart::Other(value),
                     });
 
                     out(ApiStreamEvent::ContentBlockStop {
-                        index: self.next_index,
+                        index: self.block_index,
                     });
 
-                    self.next_index += 1;
+                    self.block_index += 1;
                 }
             }
             Part::Annotations(annotations) if self.open_block == OpenBlockKind::Text => {
@@ -162,13 +164,13 @@ impl Partials {
         }
         self.end_block(out);
         self.open_block = kind;
-        let index = self.next_index;
+        let index = self.block_index;
         let block = block();
         out(ApiStreamEvent::ContentBlockStart { index, block });
     }
 
     fn emit_delta(&self, delta: BlockDelta, out: &mut dyn FnMut(ApiStreamEvent)) {
-        let index = self.next_index;
+        let index = self.block_index;
         out(ApiStreamEvent::ContentBlockDelta { index, delta });
     }
 
@@ -177,8 +179,8 @@ impl Partials {
             return;
         }
         self.open_block = OpenBlockKind::None;
-        let index = self.next_index;
-        self.next_index += 1;
+        let index = self.block_index;
+        self.block_index += 1;
         out(ApiStreamEvent::ContentBlockStop { index });
     }
 }
@@ -210,6 +212,7 @@ pub(super) fn join(last: &mut ApiStreamEvent, next: ApiStreamEvent) -> Option<Ap
     }
 }
 
+/// Appends `more` to `delta`. Returns `more` if it is of another kind.
 fn append_delta(delta: &mut BlockDelta, more: BlockDelta) -> Option<BlockDelta> {
     use BlockDelta::{InputJson, Text, Thinking};
     match (delta, more) {

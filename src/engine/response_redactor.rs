@@ -119,6 +119,7 @@ impl ResponseRedactor {
     /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in a block that must stay as it is.
     fn handle(&mut self, event: ModelEvent) -> Result<()> {
         let event = match event {
+            // Does not occur: `poll_next` handles texts.
             ModelEvent::Text(piece) => ModelEvent::Text(self.text.push(&self.search, piece)),
             ModelEvent::Thinking(piece) => {
                 let piece = self.thinking.push(&self.search, piece);

@@ -36,7 +36,8 @@ pub(super) struct Restored {
     /// The repairs of its history.
     pub(super) repairs: Repairs,
     pub(super) interrupted_calls: Vec<InterruptedCall>,
-    /// Results that were not emitted yet.
+    /// Results that were added to the history, and that no run has emitted: those of closed
+    /// questions, and those that were stored when their call ended.
     pub(super) late_results: Vec<ToolResult>,
 }
 
@@ -249,8 +250,8 @@ fn add_missing_results(
     output
 }
 
-/// Returns the calls of the last assistant message that have no result. Earlier messages were
-/// repaired before.
+/// Returns the calls of the last assistant message that have no result. The repair of the history
+/// adds the results of earlier calls.
 fn calls_without_result(messages: &Messages) -> Vec<ToolCall> {
     let history = messages.as_slice();
     let Some(last) = history
@@ -317,6 +318,7 @@ pub(super) fn insert_results(state: &mut AgentState, results: Vec<ToolResult>) {
     }
 
     let messages = &state.messages;
+    // The place of each call: the index of its response, and its rank among the response's calls.
     let mut places = HashMap::new();
     for (call_index, message) in messages.iter().enumerate() {
         let calls = message.tool_calls().enumerate();
@@ -336,10 +338,11 @@ pub(super) fn insert_results(state: &mut AgentState, results: Vec<ToolResult>) {
     let mut insertions = Vec::with_capacity(result_count);
 
     // Merges two sorted lists: the messages, and the results by the place of their call.
-    // `call_index` is the response whose results follow.
+    // `call_index` is the index of the last message that is no result.
     let mut call_index = None;
     for (position, message) in messages.as_slice().iter().enumerate() {
-        // A result goes before the first one of a later call.
+        // A result goes before the first stored result of the same or a later call of its response,
+        // at the latest before the next message that is no result.
         let next = message.as_tool_result().and_then(place);
         let is_before = |place: (usize, usize)| match (message.role(), next) {
             (Role::Tool, Some(next)) if next.0 == place.0 => place <= next,
@@ -364,7 +367,7 @@ pub(super) fn insert_results(state: &mut AgentState, results: Vec<ToolResult>) {
     insertions.resize(result_count, messages.len());
     output.extend(results.map(|(_, result)| Arc::new(Message::Tool(result))));
     state.messages = output.into_iter().collect();
-    state.inputs.move_after(&insertions);
+    state.inputs.adapt_to_insertions(&insertions);
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Money, tokens, time and subagents, for a run and everything below it.
+//! The budget of a run and of all runs below it: money, tokens, time, subagents, and the permits
+//! for concurrent model calls.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -92,9 +93,12 @@ pub(super) struct Tree {
     permit_holders: Holders,
 }
 
+/// The amounts that a run and its child runs have spent, and those reserved for calls in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Amounts {
+    /// The amount spent in USD.
     usd: f64,
+    /// The number of tokens used.
     tokens: u64,
     reserved_usd: f64,
     /// A `u128`, so that the sum never saturates: releasing one reservation must not release a part
@@ -218,8 +222,8 @@ impl Budget {
             .any(|node| node.limits.usd.is_some() || node.limits.tokens.is_some())
     }
 
-    /// Returns `true` if money is limited here or in any budget above, so that prices must be
-    /// known.
+    /// Returns `true` if the price of every model must be known, because of this budget or of one
+    /// above.
     pub(crate) fn needs_prices(&self) -> bool {
         self.self_and_ancestors()
             .any(|node| node.limits.needs_prices())
@@ -260,8 +264,8 @@ impl Budget {
         Ok(())
     }
 
-    /// Waits for a permit for a model call of the run with this clock. Does not wait for permits
-    /// that are held by runs that are not polled.
+    /// Waits for a permit for a model call of the run with this clock. If the runs that hold the
+    /// permits are not polled, the call does not wait longer and is made without one.
     pub(crate) async fn permit(&self, clock: &Arc<PollClock>) -> CallPermit<'_> {
         let tree = &*self.0.tree;
         // This overtakes no task: a permit that is released goes to the first one that waits.
@@ -319,7 +323,8 @@ impl Tree {
 }
 
 impl Amounts {
-    /// Returns the number of output tokens that fit, at most `full`.
+    /// Returns the number of output tokens, at most `full`, with which a call of this estimate
+    /// stays within the limits.
     pub(super) fn max_output_tokens(
         &self,
         limits: &BudgetLimits,

@@ -320,7 +320,7 @@ impl Run {
         }
     }
 
-    /// Advances the loop, unless it has ended. The task is registered at the clock before.
+    /// Advances the loop, unless it has ended. The caller has registered the task at the clock.
     fn poll_loop(&mut self) {
         // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
         // future that has panicked.

@@ -103,7 +103,8 @@ pub struct AgentState {
     /// hook has loaded or created are added to the prompt of the run.
     #[serde(skip)]
     pub system_prompt: SystemPrompt,
-    /// True in the state of a run. A state that a hook has loaded or created has no prompt of it.
+    /// True in the state of a run, which has the run's prompt. False in a state that a hook has
+    /// loaded or created.
     #[serde(skip)]
     pub(crate) is_of_run: bool,
     /// The values of this run, from the caller and from hooks and tools.
@@ -224,7 +225,7 @@ impl AgentState {
     }
 
     /// Marks the last message of the history as the response to all inputs without one, if it is a
-    /// whole response.
+    /// complete response.
     pub(crate) fn settle_inputs(&mut self) {
         let last = self.messages.len().checked_sub(1);
         let info = last.and_then(|last| self.infos.get(last));
@@ -370,15 +371,15 @@ pub struct PendingCall {
     /// never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at_ms: Option<u64>,
-    /// The time from which on the call waits for a later answer, in microseconds since the Unix
-    /// epoch. `None` in sessions of earlier versions.
+    /// The time at which the call became pending, in microseconds since the Unix epoch. `None` in
+    /// sessions of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since_us: Option<u64>,
     /// The texts of hooks and gates for the model, which are added to the call's result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
-    /// The leading system messages of the input that the run with this call answered. `None` in
-    /// sessions of earlier versions.
+    /// The leading system messages of the input of this call's run, for the run that resumes the
+    /// call. `None` if there are none, if they are too long, or in sessions of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input_prompt: Option<Arc<str>>,
 }

@@ -36,7 +36,8 @@ impl Default for Inputs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Input {
     id: Arc<str>,
-    /// Its first message; `None` if the input is not in the history, or its place was lost.
+    /// The position of its first message; `None` if the input is not in the history, or if the
+    /// position is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<usize>,
     /// The position after its last message.
@@ -47,7 +48,7 @@ struct Input {
     answer: Option<usize>,
 }
 
-/// The difference between the known inputs of two moments.
+/// The difference between two states of a session's list of inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputsChange {
     /// The number of leading inputs that are the same.
@@ -79,7 +80,7 @@ pub(crate) enum InputState<'a> {
     WithResponse(usize, &'a AssistantMessage),
     /// The input begins at this message and has no response yet.
     Open(usize),
-    /// The position of the input is no longer known.
+    /// The position of the input, or of its response, is not known.
     Lost,
 }
 
@@ -108,8 +109,9 @@ impl Inputs {
         inputs.take_while(|input| ids.contains(&input.id)).count()
     }
 
-    /// Of the consecutive inputs at the end that are among `ids`, removes those that begin at
-    /// message `len` or later, and their ids.
+    /// Removes the inputs that begin at message `len` or later, and their ids from `ids`. Removes
+    /// only consecutive inputs at the end whose ids are among `ids`: those of the records since the
+    /// state was last saved.
     pub(crate) fn remove_listed_from(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
         // A cut mostly removes the newest inputs, or none. Then no set of all ids is made.
         while let Some(last) = self.0.last().filter(|last| last.from >= Some(len)) {
@@ -144,8 +146,8 @@ impl Inputs {
         );
     }
 
-    /// Drops the positions of inputs from message `position` on, because those messages have
-    /// changed.
+    /// Clears the positions of inputs that begin at message `position` or later, or whose response
+    /// is there: those messages have changed.
     #[cfg(feature = "session-log")]
     pub(crate) fn clear_positions_from(&mut self, position: usize) {
         if self.is_empty() {
@@ -297,9 +299,10 @@ impl Inputs {
         }
     }
 
-    /// Clears the position of an input whose response is not among the first `shared_len` messages,
-    /// which are unchanged. An input without a response keeps its position if it begins there or
-    /// directly after them, and ends within the new length `len`.
+    /// Clears the positions that may be wrong in a changed history. It has `len` messages, of which
+    /// the first `shared_len` are unchanged. An input with a response keeps its positions if the
+    /// response is among the unchanged messages. An input without one keeps its position if it
+    /// begins among them or directly after them, and ends within the history.
     pub(crate) fn clear_positions_after(&mut self, shared_len: usize, len: usize) {
         let is_lost = |input: &Input| match (input.from, input.answer) {
             (_, Some(answer)) => answer >= shared_len,
@@ -317,9 +320,9 @@ impl Inputs {
         }
     }
 
-    /// Moves the inputs after messages that were inserted into the history. `insertions` has, for
-    /// each of these messages, the earlier position of the message that follows it, in order.
-    pub(crate) fn move_after(&mut self, insertions: &[usize]) {
+    /// Adapts the positions to messages that were inserted into the history. `insertions` has, for
+    /// each of these messages, the position that the message after it had before, in order.
+    pub(crate) fn adapt_to_insertions(&mut self, insertions: &[usize]) {
         let Some(first) = insertions.first() else {
             return;
         };
@@ -355,8 +358,9 @@ impl Inputs {
         self.clear_positions_after(len, len);
     }
 
-    /// Inserts the inputs of messages that were inserted before those of this list. Of these
-    /// messages, the first `shared_len` are unchanged.
+    /// Puts the inputs of an earlier history in front of this list. The first `shared_len` messages
+    /// of both histories are the same: earlier inputs in them keep their positions. For an id in
+    /// both lists, only the earlier input stays.
     pub(crate) fn prepend(&mut self, mut earlier: Self, shared_len: usize) {
         if earlier.is_empty() {
             return;
@@ -379,7 +383,7 @@ impl Inputs {
         self.0.iter().rfind(|input| *input.id == *id)?.from
     }
 
-    /// Returns the state of the input `id` in this history; `None` when there was none.
+    /// Returns the state of the input `id` in this history; `None` if the id is unknown.
     pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<InputState<'a>> {
         let input = self.0.iter().rfind(|input| *input.id == *id)?;
         let response_at = |at: usize| Some((at, messages.get(at).and_then(final_response)?));
@@ -426,7 +430,7 @@ mod tests {
         assert!(!inputs.contains("0"));
     }
 
-    /// Each cut looks at all of them.
+    /// The number of ids is limited because each cut of the history examines all of them.
     #[test]
     fn session_keeps_the_newest_ids_of_any_records() {
         const MOST: usize = MAX_INPUTS + TRIM_SLACK;
@@ -475,7 +479,7 @@ mod tests {
         for (id, messages) in [("a", 0..1), ("b", 2..4), ("c", 5..6)] {
             inputs.begin(id.into(), messages);
         }
-        inputs.move_after(&[2, 2, 5]);
+        inputs.adapt_to_insertions(&[2, 2, 5]);
         let positions: Vec<_> = inputs
             .0
             .iter()

@@ -182,7 +182,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// ([`SessionInfo::parent`]). The session itself need not exist.
     ///
     /// The provided method lists all sessions. A store may omit a session whose id does not begin
-    /// with `ID:sub:`, so that it need not read all sessions; the durable stores do. This crate
+    /// with `ID:sub:`, as the durable stores do, so that it need not read all sessions. This crate
     /// gives the sessions of subagents such ids. If the id would be too long, it begins with the id
     /// of an earlier ancestor instead, and the durable stores return the session only for that
     /// ancestor and those before it. A server that removes a thread removes the sessions that this
@@ -417,7 +417,8 @@ pub trait SessionStore: Send + Sync + 'static {
         write_snapshot(&session)
     }
 
-    /// Stores a session that [`export`](SessionStore::export) wrote under a new id.
+    /// Stores a session under a new id. `json` is the text that [`export`](SessionStore::export)
+    /// returned.
     ///
     /// Three other forms are accepted: the JSON of an [`AgentState`], an object with `messages` and
     /// an optional `summary` of the conversation before them, and a list of messages. An invalid
@@ -425,9 +426,10 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::InvalidMessages`] if the text has none of these forms or takes too much
-    /// memory, as estimated from its text (170 MiB, or twice what the store allows for a session in
-    /// memory), [`ErrorKind::VersionTooNew`] if a newer version of this crate exported it, and the
+    /// Returns [`ErrorKind::InvalidMessages`] if the text has none of these forms or the session
+    /// would take too much memory, as estimated from the text: more than 170 MiB or, in a durable
+    /// store, more than twice its limit for a session in memory. Returns
+    /// [`ErrorKind::VersionTooNew`] if a newer version of this crate exported the session, and the
     /// errors of [`create`](SessionStore::create).
     ///
     /// ```

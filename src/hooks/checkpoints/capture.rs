@@ -1,4 +1,4 @@
-//! The capture of the current content before it changes.
+//! The capture of the current state of a file before it changes.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -50,9 +50,9 @@ pub(super) struct PendingChange<'a> {
 /// The entries of a session's index about a file that is about to change.
 #[derive(Default)]
 struct IndexedFile {
-    /// True if its state since the message is stored.
+    /// True if its state at the last user message is stored.
     is_captured: bool,
-    /// True if the change is recorded.
+    /// True if a record has the content that the file is about to get.
     has_write: bool,
     /// The bytes of the session's records, with their contents.
     session_bytes: u64,
@@ -110,8 +110,8 @@ impl FileCheckpoints {
         Ok(())
     }
 
-    /// Stores the current state of a file, unless the index has it, and the content that it is
-    /// about to get.
+    /// Stores the current state of a file, unless the index has it, and the fingerprint of the
+    /// content that it is about to get.
     pub(super) async fn capture(&self, change: PendingChange<'_>) -> Result<()> {
         while !self.try_capture(&change).await? {}
         Ok(())
@@ -123,8 +123,8 @@ impl FileCheckpoints {
     async fn try_capture(&self, change: &PendingChange<'_>) -> Result<bool> {
         let indexed = self.indexed_file(change).await?;
 
-        // Content that something else has written since then is stored as well, separate from the
-        // session's own.
+        // If something else has written the file since its state was captured, the state is stored
+        // again.
         let is_captured =
             indexed.is_captured && self.is_own_content(change.session, change.file).await?;
         if is_captured && indexed.has_write {
@@ -161,7 +161,8 @@ impl FileCheckpoints {
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
                 // Determined while the index is locked: other changes may have been recorded, and
-                // a record for an earlier message than theirs would replace the history.
+                // a record with an earlier message than theirs would count as a replacement of the
+                // history.
                 let position = maker.position(index);
                 let origin = maker.origin();
                 if prior_state.is_none() && !index.is_captured(position.message, origin, &path) {
@@ -239,7 +240,7 @@ impl FileCheckpoints {
 
     /// Records that a run begins, if a rewind came before it or the history differs from the
     /// recorded messages. Returns the damage of the records so far.
-    pub(super) async fn record_message(
+    pub(super) async fn record_run_start(
         &self,
         run: &Arc<ActiveRun>,
         messages: Messages,
@@ -340,8 +341,8 @@ impl FileCheckpoints {
         Ok((prior_state, content))
     }
 
-    /// Returns the content of a file, even if the backend does not read it at once. Returns `None`
-    /// if the file has grown over the limit meanwhile.
+    /// Returns the content of a file, in chunks if it is too large for one read of the backend.
+    /// Returns `None` if the file has grown over the limit meanwhile.
     pub(super) async fn content(&self, path: &str) -> Result<Option<Bytes>> {
         match self.inner.backend.read(path).await {
             Ok(content) => {
@@ -373,8 +374,9 @@ impl FileCheckpoints {
         }
     }
 
-    /// Returns the fingerprint of a file, followed by `more`. A file that is too large to be kept
-    /// is not read to its end: its size and its modification time replace the rest of its content.
+    /// Returns the fingerprint of a file's content with `more` appended to it. A file that is too
+    /// large to be stored is not read to its end: its size and its modification time replace the
+    /// rest of its content.
     pub(super) async fn fingerprint(&self, path: &str, more: &[u8]) -> Result<FileContent> {
         let max_size = self.limits.file.max(MIN_RECOGNIZED);
         let mut fingerprinter = Fingerprinter::default();

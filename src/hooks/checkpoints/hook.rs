@@ -26,7 +26,7 @@ impl Hook for FileCheckpoints {
 
     async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
         if let Some(run) = self.inner.runs.register(cx) {
-            match self.record_message(&run, state.messages.clone()).await {
+            match self.record_run_start(&run, state.messages.clone()).await {
                 Ok(None) => {}
                 Ok(Some(damage)) => cx.warn(format!("file checkpoints: {damage}")),
                 // After a failure, changes of files are refused; the run continues.

@@ -87,7 +87,7 @@ impl<L: Log> OpenLog<L> {
         }
 
         // The snapshot may be in the log nevertheless, so the log is read again. The first opening
-        // has dropped an incomplete write, so the second opening does not return it.
+        // has removed an incomplete write, so the second one does not find that damage any more.
         let damage = std::mem::take(&mut open_log.damage);
         drop(open_log);
         let mut open_log = Self::open(shared, id, cancellation)?;
@@ -238,9 +238,10 @@ impl<L: Log> OpenLog<L> {
         false
     }
 
-    /// Returns `true` if the log has grown by `after` bytes and by the size of its newest snapshot
-    /// since that snapshot, and has doubled since one failed. Damage is found in the lines before a
-    /// snapshot, so none is due before it was reported.
+    /// Returns `true` if the log has grown since its newest snapshot by `after` bytes, and by at
+    /// least the size of that snapshot, and has doubled since a snapshot failed. No snapshot is due
+    /// before the damage is reported, or while later records may count lost messages: both can be
+    /// found only in the lines before a snapshot.
     fn is_snapshot_due(&self, after: u64) -> bool {
         let SnapshotPosition { offset, len } = self.fold.snapshot.unwrap_or_default();
         let base = offset.saturating_add(len).max(self.failed_snapshot_size);
@@ -423,13 +424,13 @@ fn read_opened<L: Log>(
     }
 
     on_new_thread(|| {
-        // Removing an incomplete write requires the whole log.
         let reader = SnapshotReader {
             id,
             limit: &limit,
             cancellation,
         };
         let at_snapshot = reader.read(&shared.log, end, 0)?;
+        // A repair, such as the removal of an incomplete write, requires the whole log.
         if let Some(scan) = at_snapshot.filter(|scan| !scan.needs_repair()) {
             return Ok(scan);
         }

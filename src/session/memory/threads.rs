@@ -14,6 +14,7 @@ use crate::session::record::Record;
 use crate::session::size::SessionSize;
 use crate::session::stored::StoredSession;
 
+/// The interval after which the next access removes all expired sessions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// The interval of the reports about sessions that were dropped to stay within the limits.
@@ -29,6 +30,7 @@ pub(super) struct Bounds {
     pub(super) bytes: u64,
 }
 
+/// The sessions of one store.
 pub(super) struct Threads {
     pub(super) ttl: Duration,
     pub(super) bounds: Bounds,
@@ -43,7 +45,7 @@ pub(super) struct Threads {
     /// The size of all entries.
     bytes: u64,
     swept_at: Instant,
-    /// The order of the newest use.
+    /// The place of the newest use in the order of all uses: the highest `use_order`.
     newest_order: u64,
     /// The newest token of all sessions, so that a session that is created again after its removal
     /// never reuses a token.
@@ -244,7 +246,7 @@ impl Threads {
         self.remove(id)
     }
 
-    /// Removes a session that the caller has not deleted.
+    /// Removes a session that the caller has not deleted, and remembers it among the dropped ones.
     fn drop_session(&mut self, id: &str) {
         if let Some(entry) = self.entries.get(id).filter(|entry| entry.exists) {
             self.dropped.add(&entry.session.state);
@@ -284,7 +286,7 @@ impl Threads {
     /// not extend it.
     pub(super) fn is_expired(&self, entry: &Entry) -> bool {
         let is_unused = !entry.is_held() && entry.last_access.elapsed() >= self.ttl;
-        is_unused && (self.is_over_limit() || !entry.has_open_decision())
+        is_unused && (self.is_over_limit() || !entry.has_unexpired_call())
     }
 
     fn is_over_limit(&self) -> bool {
@@ -304,8 +306,8 @@ impl Threads {
         }
     }
 
-    /// Drops the least recently used sessions until there is room. Does not drop the session that
-    /// was used last and sessions in use, nor sessions with pending calls until the store is over
+    /// Drops the least recently used sessions until there is room. Keeps the session that was used
+    /// last, and sessions in use. Drops sessions with pending calls only while the store is over
     /// twice a limit.
     pub(super) fn make_room(&mut self) {
         let mut dropped_count = 0;
@@ -376,23 +378,22 @@ impl Entry {
         size_of::<Self>().saturating_add(self.size.total()) as u64
     }
 
-    /// Returns the calls that wait for approval in this session. A fork's copies of calls wait in
-    /// the session from which it was copied.
+    /// Returns the calls that wait for approval in this session. A call that was copied into a fork
+    /// waits only in the original session.
     fn pending_calls(&self) -> impl Iterator<Item = &PendingCall> {
         let state = &self.session.state;
         let pending = state.pending.iter();
         pending.filter(move |call| call.session_id == state.thread_id)
     }
 
-    /// Returns `true` if calls of this session wait for approval. Calls that were copied into a
-    /// fork wait in the original session.
+    /// Returns `true` if calls of this session wait for approval.
     fn has_pending_calls(&self) -> bool {
         self.pending_calls().next().is_some()
     }
 
     /// Returns `true` if a call waits for approval until a time that has not come yet. A call
     /// without an expiry does not count.
-    fn has_open_decision(&self) -> bool {
+    fn has_unexpired_call(&self) -> bool {
         let expiries = self.pending_calls().filter_map(|call| call.expires_at_ms);
         let latest = expiries.max().map(Duration::from_millis);
         latest.is_some_and(|expiry| {
