@@ -37,10 +37,12 @@ pub(super) fn path_words(
         let has_labels = command
             .program()
             .is_some_and(|name| matches!(&*name, "gh" | "glab"));
-        let mut pairs = command.argv.windows(2);
-        let omits_git = pairs.any(|pair| omits(&pair[0]) && is_folder_of_git(&pair[1]));
+        let pairs = command.argv.windows(2).zip(1..);
+        let is_omitted = |pair: &[Word]| omits(&pair[0]) && is_folder_of_git(&pair[1]);
+        let omitted_words = pairs.filter(|(pair, _)| is_omitted(pair));
+        let omitted_words: HashSet<usize> = omitted_words.map(|(_, index)| index).collect();
         let is_wrapper = command.program().is_some_and(|name| wraps(&name));
-        let has_names = is_git || is_wrapper || omits_git;
+        let has_names = is_git || is_wrapper;
         let may_replace = move |word: &Word| !has_names && is_folder_of_git(word);
         let writes = command.changes && !is_unknown && !command.is("mkdir");
         let has_parts = is_unknown || is_git || command.is_code || command.has_parts;
@@ -50,14 +52,28 @@ pub(super) fn path_words(
             .iter()
             .enumerate()
             .filter(move |(index, word)| !texts.contains(index) && !is_name(*index, word))
-            .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok(), true));
+            .map(move |(index, word)| {
+                let may_replace = may_replace(word) && !omitted_words.contains(&index);
+                let is_kept = command.kept.binary_search(&index).is_ok();
+                (word, is_kept, true, may_replace)
+            });
         let is_examined = !command.may_be_evaluated();
         // A word such as `ARGS="--config x"` sets a variable for the builder.
         let sets_values = command.is("make") || command.is("gmake");
         words
-            .chain(command.values.iter().map(|word| (word, false, true)))
-            .chain(command.input_names.iter().map(|word| (word, false, false)))
-            .flat_map(move |(whole, is_kept, is_word)| {
+            .chain(
+                command
+                    .values
+                    .iter()
+                    .map(move |word| (word, false, true, may_replace(word))),
+            )
+            .chain(
+                command
+                    .input_names
+                    .iter()
+                    .map(|word| (word, false, false, false)),
+            )
+            .flat_map(move |(whole, is_kept, is_word, may_replace)| {
                 let mut words = candidates(whole);
                 words.extend(has_labels.then(|| unlabelled(whole)).flatten());
                 let is_kept = is_kept && !command.is_code;
@@ -68,14 +84,21 @@ pub(super) fn path_words(
                     words.extend(pieces(whole, command));
                 }
                 let is_certain = is_word && is_examined;
+                let may_replace = is_certain && may_replace;
                 let words = words.into_iter().enumerate();
                 words.map(move |(index, word)| {
                     let may_be_text = sets_values && index >= whole_count;
-                    (whole, word, is_kept, is_certain && !may_be_text)
+                    (
+                        whole,
+                        word,
+                        is_kept,
+                        is_certain && !may_be_text,
+                        may_replace,
+                    )
                 })
             })
-            .map(move |(whole, word, is_kept, is_certain)| {
-                let is_replaced = command.changes || is_unknown || is_certain && may_replace(whole);
+            .map(move |(whole, word, is_kept, is_certain, may_replace)| {
+                let is_replaced = command.changes || is_unknown || may_replace;
                 let word_use = WordUse {
                     files: command.files,
                     is_changed: command.files == Files::Changed && !is_kept,

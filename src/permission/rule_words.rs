@@ -105,6 +105,10 @@ impl CommandPattern {
             let mut names = git_subcommands.split(' ');
             return names.any(|name| arguments.first().is_some_and(|sub| sub == name));
         }
+        if program == "ssh" && matches!(&*name, "rsync" | "scp" | "sftp") {
+            let mut words = command.argv[1..].iter();
+            return words.any(|word| word.to_string().contains(':'));
+        }
         let are_runners = is_runner(program) && is_runner(&name) && *program != name;
         let task = match (&**program, arguments) {
             // `cmake --build` starts the builder that it was configured for.

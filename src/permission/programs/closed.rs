@@ -106,7 +106,7 @@ eslint|ro<.eslintrc,.eslintrc.json,.eslintrc.js,.eslintrc.yml,eslint.config.js|
 prettier black isort ruff|rw|+--check
 gofmt goimports|rw<*.go|
 shfmt|rw<*.sh|
-pytest unittest jest vitest mocha ava tap phpunit pest rspec prettier biome stylelint ruff black isort mypy pyright flake8 pylint bandit autopep8 yapf golangci-lint rubocop swiftlint ktlint markdownlint cspell yamllint clang-format clang-tidy cppcheck|ro|
+pytest unittest jest vitest mocha ava tap phpunit pest rspec rustfmt prettier biome stylelint ruff black isort mypy pyright flake8 pylint bandit autopep8 yapf golangci-lint rubocop swiftlint ktlint markdownlint cspell yamllint clang-format clang-tidy cppcheck|ro|
 deno: fmt|rw|+--check
 deno: test lint check bench fmt cache info run task|ro<deno.json,deno.jsonc|
 docker podman nerdctl: compose+ps compose+ls compose+logs compose+images compose+top compose+version compose+port compose+events|rw|

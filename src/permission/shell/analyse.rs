@@ -46,7 +46,7 @@ fn read(cx: &mut Context, command: &str) {
     // Some shells drop these: what is denied without them stays denied.
     let text = command.replace(|c: char| c == '\0' || is_hidden(c), "");
     Parser::read(cx, &text);
-    inspect(cx);
+    inspect(cx, &text);
 }
 
 fn finish(mut cx: Context) -> Analysis {

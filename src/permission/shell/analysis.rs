@@ -247,6 +247,8 @@ pub(crate) struct SimpleCommand {
     pub(crate) guessed: bool,
     /// Text of here-documents and here-strings.
     pub(crate) input: Option<Word>,
+    /// True if `input` is on another descriptor than the standard input.
+    pub(crate) is_other_input: bool,
     /// The text that a group of commands around it is given, of which it may read a part.
     pub(crate) shared_input: Option<Arc<Word>>,
     /// The file that its input is redirected from.
@@ -293,6 +295,12 @@ impl SimpleCommand {
     /// Returns the program's name without its directory, if it is known.
     pub(crate) fn program(&self) -> Option<String> {
         self.argv.first().and_then(Word::basename)
+    }
+
+    /// Returns the text that is certainly its standard input, if the command line has one.
+    pub(crate) fn standard_input(&self) -> Option<&Word> {
+        let input = self.shared_input.as_deref().or(self.input.as_ref());
+        input.filter(|_| !self.is_other_input)
     }
 
     /// Returns `true` if nothing is known of what the command does with its words.

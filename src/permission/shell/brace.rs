@@ -109,19 +109,35 @@ fn first_group(parts: &[Part]) -> Option<Group> {
     None
 }
 
+/// Returns the brace that closes the one at `start`, and the commas between them. As in bash, a
+/// brace closes only what has a comma or `..`: `{a},b}` is `a}` and `b`.
 fn closing(parts: &[Part], start: usize) -> Option<(usize, Vec<usize>)> {
+    // Such as `{}`, the place of a name for other programs.
+    if start == 0 && parts.get(1) == Some(&Part::Brace('}')) {
+        return None;
+    }
+
     let mut depth = 0_usize;
     let mut commas = Vec::new();
+    let mut has_dots = false;
     for (at, part) in parts.iter().enumerate().skip(start) {
         match part {
             Part::Brace('{') => depth += 1,
-            Part::Brace('}') => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some((at, commas));
-                }
-            }
+            Part::Brace('}') if depth > 1 => depth -= 1,
+            Part::Brace('}') if has_dots || !commas.is_empty() => return Some((at, commas)),
             Part::Brace(',') if depth == 1 => commas.push(at),
+            Part::Text {
+                text,
+                quoted: false,
+            } if depth == 1 => {
+                let is_at_end = parts.get(at + 1) == Some(&Part::Brace('}'));
+                let text = if is_at_end {
+                    text.strip_suffix("..").unwrap_or(text)
+                } else {
+                    text
+                };
+                has_dots |= text.contains("..");
+            }
             _ => {}
         }
     }

@@ -253,6 +253,7 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
             if makes_name && matches!(name, "declare" | "typeset" | "local") {
                 cx.analysis.sets_any = true;
                 cx.analysis.sets_names = true;
+                cx.hides_script |= !cx.is_guessing;
             }
 
             continue;

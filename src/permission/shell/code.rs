@@ -168,7 +168,7 @@ pub(super) fn statements(cx: &mut Context, row: &Row<'_>) {
         cx.inline_code(index, name);
     }
 
-    match &command.input {
+    match command.input.as_ref().filter(|_| !command.is_other_input) {
         Some(input) => match input.literal() {
             Some(text) if is_plain_sql(&text) => {}
             Some(_) => cx.note(Reason::InlineCode(name.to_owned())),

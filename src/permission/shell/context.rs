@@ -91,12 +91,16 @@ pub(super) struct Context {
     pub(super) printers: BTreeSet<String>,
     /// The indices of commands that print a text of the script.
     pub(super) printers_of_text: Vec<usize>,
+    /// Those of them before a pipe or in `<(..)`.
+    pub(super) feeding_printers: BTreeSet<usize>,
     /// True if the script sets the variables that `~` is replaced by.
     pub(super) has_own_home: bool,
     /// True if the script sets `HOME`, `PWD`, `OLDPWD` or `DIRSTACK`, other than for one program.
     pub(super) sets_folders: bool,
     /// Files that variables may make programs write.
     pub(super) possible_files: Vec<Word>,
+    /// True if the command makes a script that is only known when the shell runs it.
+    pub(super) hides_script: bool,
     /// The default values in the expansions of the word being parsed.
     pub(super) defaults: Vec<String>,
     /// Texts with substitutions, which run if the shell evaluates the texts.
@@ -228,8 +232,11 @@ impl Context {
         self.has_other_changes |= self.depth > 0 && command.is("cd");
         if command.input.is_none() {
             command.input.clone_from(&self.input);
+            // The pipe is another one.
+            command.is_other_input = command.piped.is_some();
         }
-        let length: usize = command.argv.iter().map(Word::len).sum();
+        let words = command.argv.iter().chain(&command.input);
+        let length: usize = words.map(Word::len).sum();
         self.words += command.argv.len() + length / 32;
         if self.analysis.commands.len() >= MAX_COMMANDS || self.words > MAX_WORDS {
             self.is_full = true;
@@ -245,6 +252,13 @@ impl Context {
         }
         self.analysis.commands.push(command);
         Ok(self.analysis.commands.len() - 1)
+    }
+
+    /// Notes that other commands may read what those from an index on print.
+    pub(super) fn feed_from(&mut self, first: usize) {
+        let start = self.printers_of_text.partition_point(|at| *at < first);
+        self.feeding_printers
+            .extend(&self.printers_of_text[start..]);
     }
 
     /// Notes the value of `$_` after a command, unless it has variables: their values are examined
@@ -373,9 +387,13 @@ impl Context {
                 files
                     .into_iter()
                     .for_each(|file| self.add_path(Use::Target, file));
-            } else if exported {
+            } else if exported && self.possible_files.len() < MAX_PATHS {
                 self.possible_files.extend(files);
+            } else if exported {
+                self.leave_out(Reason::Limit("number of paths"));
+                return;
             }
+            self.hides_script |= is_run(name) && has_output(value);
             let Some(text) = value.literal() else {
                 continue;
             };
@@ -393,6 +411,11 @@ impl Context {
             return;
         };
         let text = text_of(self, value, 0);
+        self.add_possible_value(name, text);
+    }
+
+    /// Notes that the variable may hold a text, if that is one line without variables.
+    pub(super) fn add_possible_value(&mut self, name: &str, text: String) {
         let values = self.constants.entry(name.to_owned()).or_default();
         if values.len() < MAX_GUESSES && !text.contains(['\n', '$']) {
             values.push(Word::from_text(text));
@@ -429,6 +452,11 @@ impl Context {
             part => matches!(part, Part::Home(_)),
         };
         !self.analysis.makes(value) && !value.parts.iter().any(is_own)
+    }
+
+    /// Notes a script that is only known when the shell runs it, unless it comes from outside.
+    pub(super) fn hide_script(&mut self, script: &Word) {
+        self.hides_script |= !self.is_guessing && !self.is_foreign(script);
     }
 
     /// Returns `true` if a program of which the output is known in part may be another one.

@@ -53,11 +53,13 @@ pub(super) fn names_files(name: &str) -> bool {
     name.starts_with("GIT_TRACE") || names.any(|known| known == name)
 }
 
-/// Returns `true` if the variable holds a text for people, or names settings that programs read.
-fn is_read(name: &str) -> bool {
+/// Returns `true` if the text of a variable is for people, and has several words, or names settings
+/// of npm.
+fn is_read(name: &str, text: &str) -> bool {
     const TEXTS: &str = "BODY COMMENT DESCRIPTION MESSAGE MSG NOTES PROMPT SUMMARY TEXT TITLE";
-    TEXTS.split(' ').any(|part| name.contains(part))
-        || matches!(name, "NPM_CONFIG_USERCONFIG" | "NPM_CONFIG_GLOBALCONFIG")
+    let is_config = matches!(name, "NPM_CONFIG_USERCONFIG" | "NPM_CONFIG_GLOBALCONFIG");
+    text.contains(' ') && TEXTS.split(' ').any(|part| name.contains(part))
+        || is_config && text.ends_with("npmrc")
 }
 
 /// Returns the files and folders that programs may write because of the value of a variable: the
@@ -77,6 +79,10 @@ pub(super) fn written_files(name: &str, value: &Word) -> Vec<Word> {
 
     let texts: Vec<&str> = value.parts.iter().filter_map(Part::text).collect();
     let texts = texts.join("=");
+    if is_read(name, &texts) {
+        return file.into_iter().collect();
+    }
+    let may_be_folder_of_git = names_files(name);
     // `-d folder`, `-dfolder`, `--directory=folder`
     let names = names_in(&texts).flat_map(|text| {
         let end = text.get(2..).filter(|_| text.starts_with('-'));
@@ -85,11 +91,9 @@ pub(super) fn written_files(name: &str, value: &Word) -> Vec<Word> {
     // Below the folder of git only some files are protected: a variable may well name the folder.
     let is_path = |text: &&str| {
         let is_folder_of_git = text.trim_end_matches('/').ends_with(".git");
-        text.contains(['.', '/']) && (names_files(name) || !is_folder_of_git)
+        text.contains(['.', '/']) && (may_be_folder_of_git || !is_folder_of_git)
     };
-    let names = names
-        .flatten()
-        .filter(|text| !is_read(name) && is_path(text));
+    let names = names.flatten().filter(is_path);
     let names = names.map(|text| Word::from_text(text).with_home());
     file.into_iter().chain(names).collect()
 }
@@ -127,7 +131,7 @@ pub(super) fn is_set_to_text(name: &str) -> bool {
 /// Returns `true` if the shell sets the variable to texts of commands and of their input, or if its
 /// value may be any text.
 pub(super) fn is_set_by_shell(name: &str) -> bool {
-    const NAMES: &str = "_ REPLY MAPFILE COPROC OPTARG DIRSTACK PWD OLDPWD FUNCNAME";
+    const NAMES: &str = "_ 0 REPLY MAPFILE COPROC OPTARG DIRSTACK PWD OLDPWD FUNCNAME";
     name == OUTER
         || NAMES.split(' ').any(|known| known == name)
         || ["BASH", "COMP_", "READLINE"]

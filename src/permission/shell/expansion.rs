@@ -251,7 +251,7 @@ impl Parser<'_> {
             | (Some(b'-' | b'=' | b'?' | b'+'), _) => {
                 let colon = self.peek() == Some(b':');
                 let operator = self.peek_at(usize::from(colon));
-                if quoted && self.has_quote_before_brace() {
+                if quoted && self.quote_before_brace() != Some(b'}') {
                     self.cx.note(Reason::Expansion("a quote in an expansion"));
                 }
                 self.bump_by(1 + usize::from(colon))?;
@@ -260,7 +260,7 @@ impl Parser<'_> {
                     self.cx.assign(name, Some(&value), false);
                 }
                 let (text, _) = script_of(&value);
-                if !quoted && text.contains(' ') {
+                if !quoted && text.contains(char::is_whitespace) {
                     self.cx.defaults.push(text);
                 }
 
@@ -283,21 +283,38 @@ impl Parser<'_> {
             _ => return self.cx.stop("an expansion"),
         };
 
-        if quotes_are_text && self.has_quote_before_brace() {
-            // Whether a quote here hides what follows depends on more than the analyzer knows.
-            self.cx.note(Reason::Expansion("a quote in an expansion"));
+        if quotes_are_text {
+            let reason = Reason::Expansion("a quote in an expansion");
+            match self.quote_before_brace() {
+                Some(b'}') => {}
+                Some(b'"') => self.cx.note(reason),
+                // Whether it hides what follows depends on more than the analyzer knows.
+                _ => self.cx.leave_out(reason),
+            }
         }
 
         self.parameter_rest(quoted)?;
         Ok(())
     }
 
-    /// Returns `true` if a quote stands before the next brace, or if the brace is far away.
-    fn has_quote_before_brace(&self) -> bool {
+    /// Returns the first quote or brace behind the cursor, and a single quote if there is one
+    /// before the brace; `None` if the brace is far away.
+    fn quote_before_brace(&self) -> Option<u8> {
         let ahead = &self.src[self.pos..];
-        let near = &ahead[..ahead.len().min(256)];
-        let end = near.iter().position(|byte| b"}'\"".contains(byte));
-        end.is_none_or(|end| near[end] != b'}')
+        let mut near = ahead[..ahead.len().min(256)].iter();
+        let mut has_double = false;
+        while let Some(&byte) = near.next() {
+            match byte {
+                b'\\' => {
+                    near.next();
+                }
+                b'\'' => return Some(byte),
+                b'"' => has_double = true,
+                b'}' => return Some(if has_double { b'"' } else { byte }),
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Returns the word of `${x:-word}` and its like, up to the brace that ends the expansion.
@@ -415,10 +432,33 @@ impl Parser<'_> {
                 word.push_value(Some(name), true);
                 Ok(())
             }
-            b' ' | b'\t' | b'\n' | b'"' => self.bump(),
+            b' ' | b'\t' | b'\n' => self.bump(),
+            b'"' | b'\'' => self.arithmetic_quote(c, word),
+            b'\\' => self.cx.stop("a backslash in arithmetic"),
             _ => {
                 self.cx.note(Reason::Expansion("arithmetic"));
                 self.bump()
+            }
+        }
+    }
+
+    /// A text in quotes in arithmetic. It may not have marks at which the arithmetic could end.
+    fn arithmetic_quote(&mut self, quote: u8, word: &mut Word) -> Parse<()> {
+        if quote == b'\'' {
+            self.cx.note(Reason::Expansion("arithmetic"));
+        }
+        self.bump()?;
+        loop {
+            match self.peek() {
+                Some(c) if c == quote => return self.bump(),
+                None
+                | Some(b'(' | b')' | b'[' | b']' | b'{' | b'}' | b';' | b'\\' | b'"' | b'\'') => {
+                    return self.cx.stop("a quote in arithmetic");
+                }
+                Some(c) if quote == b'"' && (c.is_ascii_alphanumeric() || b"$`_".contains(&c)) => {
+                    self.arithmetic_part(c, word)?;
+                }
+                Some(_) => self.bump()?,
             }
         }
     }

@@ -157,7 +157,9 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
         let (scheme, address) = prefix.split_at(end.unwrap_or(prefix.len()));
         address.starts_with("::") || address.starts_with("://") && !SCHEMES.contains(&scheme)
     };
-    if has_folder || remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
+    let runs_helper = remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper);
+    cx.hides_script |= runs_helper && !cx.is_guessing;
+    if has_folder || runs_helper {
         cx.note(Reason::Option("git".to_owned(), subcommand.to_owned()));
     }
 }

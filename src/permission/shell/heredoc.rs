@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::analysis::{Reason, SimpleCommand, Use};
 use super::context::Parse;
 use super::files::{is_ignore_list, shows_plain_names};
+use super::inputs;
 use super::lexer::Group;
 use super::parser::Parser;
 use super::word::{Part, Word};
@@ -16,6 +17,8 @@ pub(super) struct Pending {
     delimiter: String,
     quoted: bool,
     strip_tabs: bool,
+    /// True if it is the standard input.
+    is_standard: bool,
     /// The command it is the input of.
     pub(super) command: Option<usize>,
     /// The commands of the group that it is the input of.
@@ -44,7 +47,9 @@ impl Parser<'_> {
         let end = self.cx.analysis.commands.len();
         for document in self.heredocs.iter_mut().skip(first_document) {
             document.group = first..end;
-            group.input = Some(Word::unknown());
+            if document.is_standard {
+                group.input = Some(Word::unknown());
+            }
         }
 
         if end > first + 1
@@ -57,10 +62,14 @@ impl Parser<'_> {
         }
 
         for command in &mut self.cx.analysis.commands[first..] {
-            if command.input.is_none() {
+            if group.piped.is_some() {
+                command.piped.get_or_insert(None);
+            }
+            if command.input.is_none() || command.is_other_input && group.input.is_some() {
                 command.input.clone_from(&group.input);
                 command.input_file.clone_from(&group.input_file);
                 command.shared_input.clone_from(&group.shared_input);
+                command.is_other_input = group.is_other_input;
             }
         }
         Ok(())
@@ -133,14 +142,22 @@ impl Parser<'_> {
         }
 
         self.blanks()?;
+        let is_standard = matches!(&number[..], b"" | b"0");
         if matches!(operator, "<<" | "<<-") {
-            return self.here_document(operator == "<<-");
+            return self.here_document(operator == "<<-", is_standard);
         }
 
         let count = self.cx.analysis.paths.len();
-        let is_target = self.targets(operator, command)?;
-        // What is open in another way than usual may be used in both ways by its other names.
         let is_input = operator.starts_with('<');
+        let former_input = (command.input.clone(), command.input_file.clone());
+        let has_standard_input = former_input.0.is_some() && !command.is_other_input;
+        let is_target = self.targets(operator, command)?;
+        if is_input && !is_standard && has_standard_input {
+            (command.input, command.input_file) = former_input;
+        } else if is_input {
+            command.is_other_input = !is_standard;
+        }
+        // What is open in another way than usual may be used in both ways by its other names.
         if is_input && matches!(&number[..], b"1" | b"2") || !is_input && number == b"0" {
             let paths = self.cx.analysis.paths.iter().skip(count);
             let words: Vec<Word> = paths.map(|(_, word)| word.clone()).collect();
@@ -220,7 +237,10 @@ impl Parser<'_> {
 
         if target.literal_prefix().starts_with("/dev/") && text.is_none() {
             if target.literal_prefix() == "/dev/fd/" {
-                // `> >(command)`: the command is in the list.
+                // `> >(command)`: the command is in the list. `< <(command)` is a pipe.
+                if operator == "<" {
+                    command.piped = Some(inputs::output_in(&target));
+                }
                 return;
             }
 
@@ -251,7 +271,7 @@ impl Parser<'_> {
         is_unknown && (has_port || text.contains("tcp/") || text.contains("udp/"))
     }
 
-    fn here_document(&mut self, strip_tabs: bool) -> Parse<bool> {
+    fn here_document(&mut self, strip_tabs: bool, is_standard: bool) -> Parse<bool> {
         let Some(word) = self.word()? else {
             return self.cx.stop("a here-document without a delimiter");
         };
@@ -276,6 +296,7 @@ impl Parser<'_> {
             delimiter,
             quoted,
             strip_tabs,
+            is_standard,
             command: None,
             group: 0..0,
         });
@@ -285,8 +306,9 @@ impl Parser<'_> {
 
     /// Reads the bodies that begin here.
     pub(super) fn here_documents(&mut self) -> Parse<()> {
-        for pending in std::mem::take(&mut self.heredocs) {
-            let body = self.here_body(&pending)?;
+        let documents = std::mem::take(&mut self.heredocs);
+        for (index, pending) in documents.iter().enumerate() {
+            let body = self.here_body(pending)?;
             let word = if pending.quoted {
                 Word::from_text(body)
             } else {
@@ -300,26 +322,43 @@ impl Parser<'_> {
                         self.cx.keep_text(&word);
                     }
                     let command = &mut self.cx.analysis.commands[at];
-                    // Its own text, not the one of a group.
-                    command.shared_input = None;
-                    command.input = Some(word);
+                    if pending.is_standard {
+                        // Its own text, not the one of a group.
+                        command.shared_input = None;
+                        command.input = Some(word);
+                        command.is_other_input = false;
+                    } else if command.input.is_none() || command.is_other_input {
+                        command.input = Some(word);
+                        command.is_other_input = true;
+                    } else {
+                        self.cx.keep_text(&word);
+                    }
                 }
                 None => {
                     // `read` in a loop may take it.
                     self.cx.keep_text(&word);
-                    let text = Arc::new(word);
-                    let unknown = Some(Word::unknown());
-                    let commands = self.cx.analysis.commands.iter_mut().take(pending.group.end);
-                    for command in commands.skip(pending.group.start) {
-                        if command.input == unknown {
-                            command.shared_input = Some(text.clone());
-                        }
+                    // The last one of the group is its input.
+                    let later = documents[index + 1..].iter();
+                    let mut later = later.take_while(|next| next.group == pending.group);
+                    if pending.is_standard && !later.any(|next| next.is_standard) {
+                        self.share_input(pending.group.clone(), word);
                     }
                 }
             }
         }
 
         Ok(())
+    }
+
+    /// Makes the text of a document the input of the commands of a group.
+    fn share_input(&mut self, group: Range<usize>, text: Word) {
+        let text = Arc::new(text);
+        let unknown = Some(Word::unknown());
+        for command in &mut self.cx.analysis.commands[group] {
+            if command.input == unknown {
+                command.shared_input = Some(text.clone());
+            }
+        }
     }
 
     fn here_body(&mut self, pending: &Pending) -> Parse<String> {
@@ -346,6 +385,13 @@ impl Parser<'_> {
 
             if text == pending.delimiter {
                 return Ok(body);
+            }
+            // In a substitution, bash ends it here, too. Other shells do not.
+            let after = text.strip_prefix(&*pending.delimiter);
+            if self.cx.depth > 0 && after.is_some_and(|after| after.starts_with(')')) {
+                return self
+                    .cx
+                    .stop("a parenthesis behind the end of a here-document");
             }
 
             body.push_str(text);

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::slice;
 
 use crate::permission::programs::{Dash, first_operand, is_interpreter, model, wraps};
 
@@ -40,9 +41,14 @@ fn source_of(part: &Part) -> Option<usize> {
     part.variable()?.strip_prefix('/')?.parse().ok()
 }
 
+/// Returns the index of the first command of which a part of the word is the output.
+pub(super) fn output_in(word: &Word) -> Option<usize> {
+    word.parts.iter().find_map(source_of)
+}
+
 /// Returns `true` if a part of the word is the output of a command.
 pub(super) fn has_output(word: &Word) -> bool {
-    word.parts.iter().any(|part| source_of(part).is_some())
+    output_in(word).is_some()
 }
 
 /// Returns the text of a word, with what its substitutions print and its variables hold, as far as
@@ -89,10 +95,10 @@ pub(super) fn is_composed(cx: &Context, mut index: usize) -> bool {
         }
         let name = source.program().unwrap_or_default();
         is_changed |= !matches!(&*name, "cat" | "tee");
-        match (&source.input, &source.shared_input, source.piped) {
-            (None, None, Some(Some(before))) => index = before,
-            (None, None, _) => return false,
-            _ => return is_changed,
+        match (source.standard_input(), source.piped) {
+            (Some(_), _) => return is_changed,
+            (None, Some(Some(before))) => index = before,
+            (None, _) => return false,
         }
     }
     is_changed
@@ -116,7 +122,7 @@ fn printed(cx: &Context, mut index: usize, depth: usize) -> Option<String> {
         if let Some(at) = source.argv.iter().take(count).position(is_printer) {
             return Some(echoed(cx, &source.argv[at..], depth));
         }
-        if let Some(input) = source.shared_input.as_deref().or(source.input.as_ref()) {
+        if let Some(input) = source.standard_input() {
             return Some(text_of(cx, input, depth));
         }
         let program = model(&name, &source.argv).program;
@@ -150,59 +156,77 @@ fn echoed(cx: &Context, argv: &[Word], depth: usize) -> String {
 /// Returns the format of `printf` with values in the place of its conversions, as often as there
 /// are values.
 fn formatted(cx: &Context, format: &str, values: &[String]) -> String {
-    let is_flag = |c: char| c.is_ascii_digit() || "-+ #.*'".contains(c);
-    let all_values = values;
-    let mut values = all_values.iter();
+    let mut values = values.iter();
     let mut text = String::new();
     while cx.spend_text_work(format.len() + 1) {
         let value_count = values.len();
         let mut pieces = format.split('%');
         text.push_str(pieces.next().unwrap_or_default());
         while let Some(piece) = pieces.next() {
-            let mut conversion = piece.trim_start_matches(is_flag).chars();
-            if conversion.next().is_some() {
-                text.push_str(values.next().map_or("", String::as_str));
-                text.push_str(conversion.as_str());
-            } else {
+            if piece.is_empty() {
                 // `%%`
                 text.push('%');
                 text.push_str(pieces.next().unwrap_or_default());
+            } else {
+                convert(piece, &mut values, &mut text);
             }
         }
         if values.len() == 0 || values.len() == value_count {
             break;
         }
     }
-    // A width or a precision takes a value, or cuts one off: each of them may be the text.
-    let is_cut = |piece: &str| {
-        let len = piece.len() - piece.trim_start_matches(is_flag).len();
-        piece[..len].contains(['.', '*'])
-    };
-    if format.split('%').skip(1).any(is_cut) {
-        for value in all_values {
-            text.push('\n');
-            text.push_str(value);
-        }
-    }
     text
+}
+
+/// Adds what `printf` prints for a piece of its format, which begins behind a `%`.
+fn convert(piece: &str, values: &mut slice::Iter<'_, String>, text: &mut String) {
+    let is_flag = |c: char| c.is_ascii_digit() || "-+ #.*'".contains(c);
+    let conversion = piece.trim_start_matches(is_flag);
+    // It prints its own text, a date only where that has a `%`.
+    let date = conversion.strip_prefix('(');
+    if let Some((format, after)) = date.and_then(|date| date.split_once(")T")) {
+        values.next();
+        text.push_str(format);
+        text.push_str(after);
+        return;
+    }
+
+    let flags = &piece[..piece.len() - conversion.len()];
+    // Each `*` takes a value; the last one may be the precision.
+    let numbers: Vec<&String> = flags.matches('*').filter_map(|_| values.next()).collect();
+    let mut conversion = conversion.chars();
+    let precision = match (conversion.next(), flags.split_once('.')) {
+        (Some('c'), _) => Some(1),
+        (_, Some((_, "*"))) => numbers.last().and_then(|number| number.parse().ok()),
+        (_, Some((_, digits))) => Some(digits.parse().unwrap_or(0)),
+        (_, None) => None,
+    };
+    let value = values.next().map_or("", String::as_str);
+    let end = precision.and_then(|count| value.char_indices().nth(count));
+    text.push_str(&value[..end.map_or(value.len(), |(at, _)| at)]);
+    text.push_str(conversion.as_str());
 }
 
 /// Returns the texts that are the input of a command. The input of a command in a group is a part
 /// of the text of the group.
 pub(super) fn texts_of_input(cx: &Context, command: &SimpleCommand) -> Vec<String> {
-    let word = command.shared_input.as_deref().or(command.input.as_ref());
-    let mut texts: Vec<String> = word.map(|word| text_of(cx, word, 0)).into_iter().collect();
-    let Range { start, end } = match command.sources.clone() {
-        // Any command may be before the pipe to a function.
-        sources if sources.is_empty() && command.piped == Some(None) => 0..usize::MAX,
-        sources => sources,
-    };
+    let shared_input = command.shared_input.as_deref();
+    let input = command.input.as_ref();
+    let own_input = input.filter(|_| shared_input.is_none() || command.is_other_input);
+    let words = shared_input.into_iter().chain(own_input);
+    let mut texts: Vec<String> = words.map(|word| text_of(cx, word, 0)).collect();
+    let Range { start, end } = command.sources.clone();
+    // Any command before a pipe may be before a function.
+    let is_any = start == end && command.piped == Some(None);
     // They are in ascending order.
     let first = cx
         .printers_of_text
         .partition_point(|source| *source < start);
-    let sources = cx.printers_of_text[first..].iter().copied();
-    let sources = sources.take_while(|source| *source < end && cx.spend_text_work(STEP_WORK));
+    let own = cx.printers_of_text[first..].iter();
+    let own = own.take_while(|source| **source < end);
+    let feeding = cx.feeding_printers.iter().filter(|_| is_any);
+    let sources = own.chain(feeding).copied();
+    let sources = sources.take_while(|_| cx.spend_text_work(STEP_WORK));
     let sources = sources.chain(command.piped.flatten());
     texts.extend(sources.filter_map(|source| printed(cx, source, 0)));
     texts

@@ -23,8 +23,8 @@ const SYSTEM: &str = "\
 /// The maximum nesting depth of texts that the shell may evaluate.
 const MAX_ROUNDS: usize = 40;
 
-/// Examines every command, including the commands that it finds on the way.
-pub(super) fn inspect(cx: &mut Context) {
+/// Examines every command of a text, including the commands that it finds on the way.
+pub(super) fn inspect(cx: &mut Context, text: &str) {
     let mut at = 0;
     examine(cx, &mut at);
     let first_path = cx.analysis.paths.len();
@@ -37,6 +37,10 @@ pub(super) fn inspect(cx: &mut Context) {
             break;
         }
     }
+    if cx.hides_script {
+        let files = names_in_script(text);
+        cx.possible_files.extend(files);
+    }
     for file in std::mem::take(&mut cx.possible_files) {
         cx.add_path(Use::Target, file);
     }
@@ -48,6 +52,17 @@ pub(super) fn inspect(cx: &mut Context) {
     project_builders(cx);
     cx.check_values();
     renamed(cx);
+}
+
+/// Returns the names that a script may use which the text of a command makes: those in the text, in
+/// which quotes are only marks, and a backslash may be one.
+fn names_in_script(text: &str) -> Vec<Word> {
+    let text = text.replace(['"', '\''], "");
+    let joined_text = text.replace('\\', "");
+    let names = inputs::names_in(&text).chain(inputs::names_in(&joined_text));
+    let names: HashSet<&str> = names.filter(|name| name.contains('.')).collect();
+    let words = names.into_iter().map(Word::from_text);
+    words.map(Word::with_home).collect()
 }
 
 /// Notes that nothing is known of the programs if a name may start another one.
@@ -162,10 +177,9 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
 /// they are too many.
 fn separators(cx: &Context) -> Option<HashSet<char>> {
     let values = cx.constants.get("IFS").into_iter().flatten();
-    let texts: Vec<String> = values.filter_map(Word::literal).collect();
-    let len = texts.iter().map(String::len).sum();
-    let chars = texts.iter().flat_map(|text| text.chars());
-    cx.spend_text_work(len).then(|| chars.collect())
+    let texts: String = values.filter_map(Word::literal).collect();
+    cx.spend_text_work(texts.len())
+        .then(|| texts.chars().collect())
 }
 
 /// Adds the command with the values that the script assigns to its variables, for deny and ask
@@ -229,14 +243,33 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
     }
 }
 
-/// Returns `true` if the program gives files names that it makes by a pattern.
+/// Returns `true` if the program gives files names that it makes by a pattern, or runs a word as
+/// code to make them.
 fn makes_names(name: &str, command: &SimpleCommand) -> bool {
-    let is_trial = |word: &Word| {
-        ["-n", "--no-act", "--nono"]
-            .iter()
-            .any(|text| word.is(text))
-    };
-    (name.contains("rename") || name == "mmv") && !command.argv.iter().any(is_trial)
+    if !name.contains("rename") && name != "mmv" {
+        return false;
+    }
+    let mut options = command.argv[1..].iter().take_while(|word| !word.is("--"));
+    let is_trial = options.any(|word| {
+        let option = word.literal().unwrap_or_default();
+        matches!(&*option, "-n" | "-nv" | "-vn" | "--no-act" | "--nono")
+    });
+    // Code runs in a trial as well.
+    !is_trial || !command.argv[1..].iter().all(is_pattern_or_name)
+}
+
+/// Returns `true` if a word is a substitution without code, as in `s/a/b/g`, or a name of files.
+fn is_pattern_or_name(word: &Word) -> bool {
+    let text = word.to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./^*?,:#=[]".contains(c);
+    match text.split('/').collect::<Vec<_>>()[..] {
+        ["s" | "y" | "tr", from, to, flags] => {
+            !from.contains(['{', '@'])
+                && !to.contains(['{', '@'])
+                && flags.chars().all(|c| "gi".contains(c))
+        }
+        _ => text.chars().all(is_plain),
+    }
 }
 
 fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
@@ -417,6 +450,7 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     }
 
     cx.note(Reason::DynamicCommand(first.to_string()));
+    cx.hide_script(first);
     if inputs::has_composed_part(cx, first) {
         cx.leave_out(Reason::DynamicCommand(first.to_string()));
     }

@@ -105,6 +105,7 @@ impl Parser<'_> {
         self.bump_by(2)?;
         let first = self.cx.analysis.commands.len();
         self.substitution_body()?;
+        self.cx.feed_from(first);
         word.push_text("/dev/fd/", true);
         word.push_value(output_name(self.cx, first), true);
         Ok(())

@@ -256,6 +256,7 @@ impl<'a> Parser<'a> {
             self.blanks()?;
             if self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|') {
                 self.bump()?;
+                self.cx.feed_from(start);
                 // Each stage is a subshell, in which a `cd` ends.
                 let is_change = stage.is_some_and(|at| self.cx.analysis.commands[at].is("cd"));
                 self.cx.has_other_changes |= is_change;

@@ -119,6 +119,7 @@ pub(super) fn started(
         piped: command.piped,
         sources: command.sources.clone(),
         input: command.input.clone(),
+        is_other_input: command.is_other_input,
         shared_input: command.shared_input.clone(),
         input_file: command.input_file.clone(),
         redirections: command.redirections.clone(),

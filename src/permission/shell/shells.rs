@@ -48,6 +48,9 @@ pub(super) fn run_word(cx: &mut Context, command: &SimpleCommand, via: &str, wor
     let (text, complete) = script_of(word);
     if !complete {
         cx.note(Reason::InlineCode(via.to_owned()));
+        if command.input_file.is_none() {
+            cx.hide_script(word);
+        }
     }
     if inputs::has_composed_part(cx, word) {
         cx.leave_out(Reason::InlineCode(via.to_owned()));
@@ -214,12 +217,14 @@ impl Options {
 /// A shell, or another interpreter, that reads program text from its input. What others than shells
 /// read is not parsed.
 pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_shell: bool) {
-    if let (Some(word), None, true) = (&command.input, &command.shared_input, is_shell) {
+    let is_script = is_shell && !command.is_other_input;
+    if let (Some(word), None, true) = (&command.input, &command.shared_input, is_script) {
         return run_word(cx, command, &format!("{name} <<"), word);
     }
 
     cx.note(Reason::ShellInput(name.to_owned()));
     if is_shell || SHELLS.contains(&name) || matches!(name, "source" | ".") {
+        cx.hides_script |= !cx.is_guessing && command.input_file.is_none();
         if inputs::has_composed_input(cx, command) {
             cx.leave_out(Reason::ShellInput(name.to_owned()));
         }

@@ -1,12 +1,13 @@
 //! Simple commands: assignments, words, redirections.
 
-use crate::permission::programs::{Program, model};
+use crate::permission::programs::{Program, model, wraps};
 
 use super::analysis::{Reason, SimpleCommand};
 use super::compound::is_name;
 use super::context::Parse;
 use super::lexer::Group;
 use super::parser::{Parser, Stage};
+use super::shells::SHELLS;
 use super::word::Word;
 
 /// Builtins whose arguments are assignments, arrays included.
@@ -67,8 +68,9 @@ impl Parser<'_> {
             let default_count = self.cx.defaults.len();
             let words = self.expanded_words(group)?;
             let defaults = self.cx.defaults.split_off(default_count);
-            // The first word may be a program and its words.
-            for text in defaults.into_iter().filter(|_| first) {
+            // The word may be a program and its words.
+            let is_program = first || self.starts_words(&command);
+            for text in defaults.into_iter().filter(|_| is_program) {
                 let outer = std::mem::replace(&mut self.cx.is_guessing, true);
                 self.cx.run_later("${..}", text);
                 self.cx.is_guessing = outer;
@@ -90,14 +92,15 @@ impl Parser<'_> {
 
         self.assign_all(&command, assigned);
         if self.cx.piped > 0 {
-            command.piped = Some(None);
+            command.piped.get_or_insert(None);
         }
 
         let is_exec = command.program().is_some_and(|name| name == "exec");
         if is_exec && command.argv.len() == 1 {
             let has_document = self.heredocs.len() > first_document;
             let document = has_document.then(Word::unknown);
-            self.cx.input = command.input.clone().or(document).or(self.cx.input.take());
+            let input = command.input.clone().filter(|_| !command.is_other_input);
+            self.cx.input = input.or(document).or(self.cx.input.take());
         }
 
         let at = self.cx.add(command)?;
@@ -120,9 +123,13 @@ impl Parser<'_> {
             return Ok(false);
         }
 
+        let default_count = self.cx.defaults.len();
         let Some((name, value)) = self.assignment()? else {
             return Ok(false);
         };
+        for text in self.cx.defaults.split_off(default_count) {
+            self.cx.add_possible_value(&name, text);
+        }
 
         if !declares {
             command.assignments.push(name.clone());
@@ -173,6 +180,17 @@ impl Parser<'_> {
         let runs = |row: &Program| row.takes_any(&["command", "find"]) || row.runs_code();
         self.cx.analysis.functions.contains(&name)
             || model(&name, &command.argv).program.is_none_or(runs)
+    }
+
+    /// Returns `true` if the command may start a program that a later word of it names.
+    fn starts_words(&self, command: &SimpleCommand) -> bool {
+        const STARTERS: [&str; 6] = ["command", "eval", "exec", "find", "trap", "xargs"];
+        command.program().is_none_or(|name| {
+            wraps(&name)
+                || STARTERS.contains(&&*name)
+                || SHELLS.contains(&&*name)
+                || self.cx.analysis.functions.contains(&name)
+        })
     }
 
     fn function_follows(&mut self) -> Parse<bool> {
