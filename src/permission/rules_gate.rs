@@ -1,4 +1,4 @@
-//! The gate that rules make.
+//! The permission gate that applies rules.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,8 +34,8 @@ use super::shell::printable;
 use super::suggest::suggest;
 use super::unmatched::KnownTools;
 
-/// With this many rules, a call of half of [`LARGE_CALL`] is checked on a thread for blocking work
-/// already, with twice as many one of a third, and so on.
+/// A call is checked on a thread for blocking work from the size [`LARGE_CALL`] on. With this many
+/// rules, half of that size is enough, with twice as many a third, and so on.
 const MANY_RULES: usize = 64;
 
 /// Permission rules as a gate. See the [module](super) for the order in which they decide.
@@ -185,11 +185,11 @@ impl PermissionRules {
         self
     }
 
-    /// Protects the files and folders that a pattern such as `/srv/app/agents.yaml` matches, with
-    /// all that is in them, such as the settings of the program itself. A call that writes them is
-    /// a question, unless the same call was allowed for the session, even if a rule allows it and
-    /// in `bypassPermissions`; `dontAsk` and plan mode deny it. A pattern that is not valid is an
-    /// error of [`AgentBuilder::build`](crate::AgentBuilder::build).
+    /// Protects files and folders, such as the settings of the program itself: those that a pattern
+    /// such as `/srv/app/agents.yaml` matches, with all that is in them. A call that writes them is
+    /// a question even if a rule allows it, and even in `bypassPermissions`, unless the same call
+    /// was allowed for the session. `dontAsk` and plan mode deny the call. A pattern that is not
+    /// valid is an error of [`AgentBuilder::build`](crate::AgentBuilder::build).
     ///
     /// Always protected, in any case of letters, are
     ///
@@ -204,7 +204,7 @@ impl PermissionRules {
     ///   the workspace, `.agentcore`, `.claude`, `.cursor`, `.mcp.json`.
     ///
     /// The files that [`MemoryHook::paths`](crate::hooks::MemoryHook::paths) names are not
-    /// protected: the agent retains them.
+    /// protected, because they belong to the agent.
     pub fn protect(mut self, path: impl Into<String>) -> Self {
         let path = path.into();
         match PathPattern::new(&path) {
@@ -252,9 +252,9 @@ impl PermissionRules {
     /// any tool may do, such as `Bash(..)`, `Read(..)` and `WebFetch(..)`, are never among them.
     ///
     /// [`AgentBuilder::build`](crate::AgentBuilder::build) refuses such rules if they deny or ask.
-    /// Rules with wildcards, and all rules if the agent has
-    /// [sources](crate::tool::ToolSource) of tools, it refuses only if a tool's name differs in the
-    /// case of letters: compare the other rules with the tools that come later.
+    /// If a rule has wildcards, or the agent has [sources](crate::tool::ToolSource) of tools, it
+    /// refuses the rule only if a tool's name differs from it in the case of letters alone: compare
+    /// the other rules with the tools that are added later.
     ///
     /// ```
     /// use agentcore::permission::PermissionRules;
@@ -342,8 +342,8 @@ impl PermissionRules {
         suggest(&CallAccesses::of(call, tool, &self.context, &Disk::short()))
     }
 
-    /// Returns the rules, and those that deny or ask about the alternatives in their braces and
-    /// about a folder that a link leads to.
+    /// Returns the rules, and those that are derived from rules to deny and to ask: one for each
+    /// alternative in braces or brackets, and one for the folder that a path with links leads to.
     fn with_derived_rules(&self) -> Cow<'_, [Rule]> {
         let mut derived_rules: Vec<_> = self.rules.iter().flat_map(Rule::alternatives).collect();
         let rules = self.rules.iter().chain(&derived_rules);

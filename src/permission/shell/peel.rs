@@ -1,5 +1,8 @@
 //! Finds the commands behind wrappers.
 
+use std::cell::LazyCell;
+use std::iter;
+
 use crate::permission::programs::{Arguments, Model, model};
 use crate::permission::protected::{files_of_git, in_protected_folders};
 
@@ -388,16 +391,24 @@ fn patterns(cx: &mut Context, argv: &[Word], changes: bool) {
     }
 }
 
-/// Returns the programs that `find` runs, each with the words behind it, up to the end.
+/// Returns the programs that `find` runs, each with its words.
 fn executed(argv: &[Word]) -> impl Iterator<Item = (Model<'_>, &[Word])> {
     let is_exec = |word: &Word| word.literal().is_some_and(|text| is_exec(&text));
-    let starts = 1..argv.len();
-    let starts = starts.filter(move |at| is_exec(&argv[at - 1]));
-    starts.map(move |at| {
-        let words = &argv[at..];
-        let name = words[0].basename().unwrap_or_default();
-        (model(&name, words), words)
+    let mut words = argv;
+    iter::from_fn(move || {
+        let start = words.iter().position(is_exec)? + 1;
+        let end = start + words_of_exec(&words[start..]);
+        let own_words = &words[start..end];
+        words = &words[end..];
+        let name = own_words.first().and_then(Word::basename);
+        Some((model(&name.unwrap_or_default(), own_words), own_words))
     })
+}
+
+/// Returns the number of words up to the end of a program that `find` runs.
+fn words_of_exec(words: &[Word]) -> usize {
+    let end = words.iter().position(|word| word.is(";") || word.is("+"));
+    end.unwrap_or(words.len())
 }
 
 /// Returns `true` if every program that `find` runs only reads.
@@ -417,6 +428,7 @@ fn executes_editors(argv: &[Word]) -> bool {
 fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let argv = &command.argv;
     let is = |at: usize, text: &str| argv.get(at).is_some_and(|word| word.is(text));
+    let runs_readers = LazyCell::new(|| executes_readers(argv));
     let mut has_tails = false;
     let mut at = 1;
     while at < argv.len() {
@@ -428,10 +440,7 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
         }
 
         let start = at + 1;
-        let mut places = start..argv.len();
-        let end = places
-            .find(|at| is(*at, ";") || is(*at, "+"))
-            .unwrap_or(argv.len());
+        let end = start + words_of_exec(&argv[start..]);
         let is_any =
             text.ends_with("dir") || is(end, "+") && (text != "-exec" || !is(end - 1, "{}"));
         if is_any && !has_tails {
@@ -441,7 +450,7 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
         }
         let is_long = end - start > MAX_TAILS;
         let may_name_git = || is_long || argv[start..end].iter().any(may_be_of_git);
-        if text.ends_with("dir") && may_name_git() && !executes_readers(argv) {
+        if text.ends_with("dir") && may_name_git() && !*runs_readers {
             cx.add_path(Use::Directory, Word::made());
         }
 
