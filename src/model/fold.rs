@@ -6,7 +6,7 @@ use crate::message::Part;
 use super::event::ModelEvent;
 use super::response::ModelResponse;
 
-/// The room for a text that more pieces will join.
+/// The initial capacity of a text that more pieces will join, in bytes.
 const TEXT_ROOM: usize = 256;
 
 /// Folds the events of one stream into a [`ModelResponse`].
@@ -24,6 +24,7 @@ const TEXT_ROOM: usize = 256;
 #[derive(Debug, Default)]
 pub struct ResponseFold {
     response: ModelResponse,
+    /// True if the last part is a text that the next piece joins.
     is_text_open: bool,
     is_stopped: bool,
 }

@@ -15,7 +15,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits};
 use crate::util::byte_pool::{BytePool, PoolShare};
 
-use super::decoder::{Decoder, frame, last_frame, truncated, unreadable, with_advice};
+use super::decoder::{
+    Decoder, decode_frame, decode_last_frame, truncated, unreadable, with_advice,
+};
 use super::drain::Drain;
 use super::events::Events;
 use super::frames::{Frames, IgnoredBytes, OPENING, check_document, is_event_stream, max_document};
@@ -43,7 +45,7 @@ const QUIET_BYTES: usize = 1024 * 1024;
 pub(crate) enum Framing {
     /// Server-sent events. A body that begins with `{` is one JSON document instead.
     Sse,
-    /// One JSON value a line.
+    /// One JSON value on each line.
     Lines,
 }
 
@@ -54,7 +56,7 @@ pub(crate) struct EventOptions {
     /// that arrives whole needs no pieces.
     pub(crate) join: bool,
     pub(crate) limits: ResponseLimits,
-    /// The memory for incomplete frames.
+    /// The memory for unfinished frames, which the answers of a run and its children share.
     buffers: Option<BytePool>,
 }
 
@@ -137,7 +139,7 @@ pub(crate) struct Decoding<D> {
     /// The timer of [`SILENCE`], which begins after [`SILENCE_YIELDS`] yields.
     silence: Option<Pin<Box<Sleep>>>,
     secrets: Secrets,
-    /// The memory of an incomplete frame.
+    /// The part of [`EventOptions::buffers`] that the unfinished frame takes.
     share: Option<PoolShare>,
 }
 
@@ -215,14 +217,14 @@ impl<D: Decoder> Decoding<D> {
         }
     }
 
-    /// Reads up to the first event. Takes the error if there is one instead of the event and the
-    /// server refused the request.
-    pub(crate) async fn opening_refusal(&mut self) -> Option<Error> {
-        poll_fn(|cx| self.poll_opening(cx)).await;
-        let is_opening = self.events.len() == 0;
+    /// Reads until there is an event or an error. Takes the error if it comes before any event and
+    /// the server refuses the request with it; any other error stays in the stream.
+    pub(crate) async fn early_refusal(&mut self) -> Option<Error> {
+        poll_fn(|cx| self.poll_first_event(cx)).await;
+        let has_no_event = self.events.len() == 0;
         let is_refusal = |error: &mut Error| error.kind() == ErrorKind::InvalidRequest;
         self.failure
-            .take_if(|error| is_opening && is_refusal(error))
+            .take_if(|error| has_no_event && is_refusal(error))
     }
 
     /// Ends the answer with this error.
@@ -231,7 +233,7 @@ impl<D: Decoder> Decoding<D> {
         self.failure = Some(error);
     }
 
-    fn poll_opening(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_first_event(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut quiet = Quiet::default();
         let is_quiet = |this: &Self| this.events.len() == 0 && this.failure.is_none();
         while is_quiet(self) && self.body.is_some() && !self.decoder.is_done() {
@@ -328,7 +330,7 @@ impl<D: Decoder> Decoding<D> {
         self.silence.is_some()
     }
 
-    /// Checks the number of ignored bytes, and the memory of an incomplete frame. Both are known
+    /// Checks the number of ignored bytes, and the memory of an unfinished frame. Both are known
     /// once all frames of a chunk are decoded.
     fn check_bytes(&mut self) -> Result<()> {
         if self.has_unread_frames {
@@ -338,7 +340,7 @@ impl<D: Decoder> Decoding<D> {
         self.count_unfinished()
     }
 
-    /// Counts the memory of an incomplete frame.
+    /// Counts the memory of an unfinished frame.
     ///
     /// # Errors
     ///
@@ -387,7 +389,7 @@ impl<D: Decoder> Decoding<D> {
                 sse.feed(std::mem::take(held));
                 self.frames = Frames::Sse(sse);
 
-                // White space has no events.
+                // The decoder consumes the whitespace, which has no events, before the next chunk.
                 self.decode_frames()?;
                 self.feed(chunk)
             }
@@ -433,7 +435,7 @@ impl<D: Decoder> Decoding<D> {
             self.silence = None;
             self.silence_yields = 0;
             let len = name.len() + data.len();
-            frame(decoder, name, data, events)?;
+            decode_frame(decoder, name, data, events)?;
             if events.take_new_content() {
                 self.ignored_bytes.remove_frame(len);
             }
@@ -450,15 +452,16 @@ impl<D: Decoder> Decoding<D> {
     /// Decodes the end of the body.
     fn decode_end(&mut self) -> Result<()> {
         let (decoder, events) = (&mut self.decoder, &mut self.events);
+        // A last frame with an error, such as one that was cut inside a character, is omitted.
         match &mut self.frames {
             Frames::Sse(sse) => {
                 if let Ok(Some(event)) = sse.finish() {
-                    last_frame(decoder, event.name, event.data, events)?;
+                    decode_last_frame(decoder, event.name, event.data, events)?;
                 }
             }
             Frames::Lines(lines) => {
                 if let Ok(Some(line)) = lines.finish() {
-                    last_frame(decoder, "", line, events)?;
+                    decode_last_frame(decoder, "", line, events)?;
                 }
             }
             Frames::Unknown(_) => {}

@@ -66,7 +66,7 @@ pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
 /// that is not valid JSON, so a frame that cannot be read is decoded again without such escapes. A
 /// decoder must parse the whole frame before it changes its state.
 #[inline(always)] // It runs for each frame.
-pub(super) fn frame<D: Decoder>(
+pub(super) fn decode_frame<D: Decoder>(
     decoder: &mut D,
     name: &str,
     data: &str,
@@ -84,13 +84,13 @@ pub(super) fn frame<D: Decoder>(
 
 /// Decodes the last frame of a body, whose end may be missing: a frame that cannot be read was cut
 /// off.
-pub(super) fn last_frame<D: Decoder>(
+pub(super) fn decode_last_frame<D: Decoder>(
     decoder: &mut D,
     name: &str,
     data: &str,
     out: &mut Events,
 ) -> Result<()> {
-    match frame(decoder, name, data, out) {
+    match decode_frame(decoder, name, data, out) {
         Err(error) if error.kind() != ErrorKind::Protocol => Err(error),
         Err(_) if decoder.is_complete() => Ok(()),
         decoded => decoded.map_err(|error| truncated().with_source(error)),

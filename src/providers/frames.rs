@@ -93,7 +93,7 @@ impl Frames {
         matches!(self, Self::Sse(sse) if sse.is_drained())
     }
 
-    /// Returns the size of the frame that is incomplete, or is being read.
+    /// Returns the size of the frame that is unfinished, or is being read.
     pub(super) fn unfinished_len(&self) -> usize {
         match self {
             Self::Unknown(bytes) | Self::Document(bytes) => bytes.len(),

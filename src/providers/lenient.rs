@@ -213,6 +213,35 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
+/// The methods of a visitor that read `null`, a boolean, a number and a text as `$absent`.
+macro_rules! scalars_read_as {
+    ($absent:expr) => {
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok($absent)
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok($absent)
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+            Ok($absent)
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+            Ok($absent)
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+            Ok($absent)
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+            Ok($absent)
+        }
+    };
+}
+
 /// An object; anything else reads as absent.
 #[derive(Debug, Default)]
 pub(super) struct Object<T>(pub(super) Option<T>);
@@ -231,29 +260,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
         Ok(Object(Some(object)))
     }
 
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Object(None))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Object(None))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(Object(None))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(Object(None))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Object(None))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(Object(None))
-    }
+    scalars_read_as!(Object(None));
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         while items.next_element::<IgnoredAny>()?.is_some() {}
@@ -286,29 +293,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
         f.write_str("a list")
     }
 
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(List::default())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(List::default())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(List::default())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(List::default())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(List::default())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(List::default())
-    }
+    scalars_read_as!(List::default());
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         let mut out = Vec::new();
@@ -376,29 +361,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FewVisitor<T> {
         f.write_str("a list")
     }
 
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Few::default())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Few::default())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(Few::default())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(Few::default())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Few::default())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(Few::default())
-    }
+    scalars_read_as!(Few::default());
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         let mut few = Few {

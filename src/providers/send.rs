@@ -80,7 +80,7 @@ pub(crate) fn send_request<'a, D: Decoder>(
 
         let options = event_options.clone();
         let mut answer = decoding(endpoint, reply, framing, options, decoder.clone());
-        if let Some(error) = answer.opening_refusal().await {
+        if let Some(error) = answer.early_refusal().await {
             match remedy_for(error, &body, Some(make_remedy)).await {
                 Ok(remedy) => {
                     warnings.push(remedy.warning);

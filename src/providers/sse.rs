@@ -69,7 +69,7 @@ impl SseDecoder {
         self.buffer.ahead().is_empty() && self.buffer.rest().is_empty()
     }
 
-    /// Returns the size of the incomplete event.
+    /// Returns the size of the unfinished event.
     pub(crate) fn unfinished_len(&self) -> usize {
         self.buffer.rest().len()
     }

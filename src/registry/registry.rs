@@ -23,17 +23,19 @@ use super::template::{SharedTemplate, Template, TemplateInfo};
 use super::tool_store::ToolStore;
 use super::user::folder_of;
 
-/// The function of [`Registry::complete_with`].
+/// A function that completes the builder of an agent.
 pub(super) type CompleteBuilder = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Send + Sync>;
 
 /// Templates of agents, and an agent of each template for each user. Clones share one registry.
 ///
-/// An [`Instance`] to which the program has no handle is dropped if it was not used for an hour,
-/// and, while there are more than 1,024, the least recently used instance first; the next
-/// [`get_or_clone`](Self::get_or_clone) makes it again. A use is a call of `get_or_clone`, and
-/// these calls, for any agent, drop the instances: a registry that is not used keeps them. Switched
-/// hooks stay switched, for up to 65,536 instances. An instance whose backend was moved is not
-/// dropped.
+/// An [`Instance`] to which the program has no handle is dropped an hour after its last use, or
+/// earlier while there are more than 1,024, the least recently used first. The next
+/// [`get_or_clone`](Self::get_or_clone) makes it again, with the hooks that were switched: these
+/// are remembered for up to 65,536 instances. An instance whose backend was changed with
+/// [`set_backend`](Instance::set_backend) is not dropped.
+///
+/// A use is a call of `get_or_clone`. Such a call, for any agent, also drops the instances whose
+/// time has passed: a registry that is not used keeps them.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 
@@ -41,6 +43,7 @@ struct Inner {
     templates: RwLock<BTreeMap<Arc<str>, Arc<SharedTemplate>>>,
     instances: Mutex<Instances>,
     parts: RwLock<Parts>,
+    /// The function of [`Registry::complete_with`].
     complete: RwLock<CompleteBuilder>,
     /// The settings of a server, which apply after `complete`.
     finish: RwLock<CompleteBuilder>,
@@ -95,7 +98,7 @@ impl Registry {
     /// builders: limits and settings of the program. A second call replaces the first function.
     /// Existing instances are not changed.
     ///
-    /// A server of this registry sets how questions wait after this function has run: a call
+    /// After this function, a server of this registry applies its own setting for questions: a call
     /// without an answer is stored for a later decision.
     ///
     /// ```
@@ -377,8 +380,8 @@ impl Registry {
         drop(unused);
     }
 
-    /// Removes the backends of instances that are dropped. Called under the lock of the instances:
-    /// an instance that is made from here on has a backend of its own.
+    /// Removes the backends of instances that are dropped. Called under the lock of the instances,
+    /// so that the backend of an instance that is made afterwards is not removed.
     fn remove_backends(&self, removed: &[(Key, Cell)]) {
         for (key, _) in removed {
             self.0.backends.remove_idle(key);
@@ -428,8 +431,8 @@ impl Registry {
                 builder.retain_hooks(|name| overrides.is_on(name, true))
             }
         };
-        let (program, server) = (read(&self.0.complete).clone(), read(&self.0.finish).clone());
-        let complete: CompleteBuilder = Arc::new(move |builder| server(program(builder)));
+        let (complete, finish) = (read(&self.0.complete).clone(), read(&self.0.finish).clone());
+        let complete: CompleteBuilder = Arc::new(move |builder| finish(complete(builder)));
         let current = Current {
             agent: build_agent(complete(builder), id, &store, &self.0.tools, user)?,
             workspace,

@@ -30,11 +30,12 @@ const MIN_BYTES_PER_SECOND: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);
 
-/// A JSON body that is parsed later: its type depends on other parts of the request, or it waits
-/// for a thread.
+/// A JSON body that the handler parses: its type depends on other parts of the request, or its
+/// space is held until a run has the value.
 #[derive(Debug)]
 pub(super) struct RawBody {
     bytes: Bytes,
+    /// The memory that the body takes of what all bodies of the user may take.
     space: Space,
 }
 

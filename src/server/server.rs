@@ -64,7 +64,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
 ///
-/// The page is then at `/ai`, without a trailing slash, and the routes are at `/ai/agents/..`.
+/// The page, on which a user talks to the agents in a browser, is then at `/ai`, without a trailing
+/// slash. The routes are at `/ai/agents/..`.
 #[must_use]
 pub struct Server {
     address: IpAddr,
@@ -140,8 +141,9 @@ impl Server {
     }
 
     /// Adds an agent: an [`AgentConfig`](crate::config::AgentConfig) or an
-    /// [`AgentBuilder`](crate::AgentBuilder). Routes without an id use the agent `default`. An id
-    /// that is taken or invalid is an error of [`router`](Self::router).
+    /// [`AgentBuilder`](crate::AgentBuilder). Routes without an id use the agent `default`. An
+    /// agent that cannot be added, such as one whose id is taken, is an error of
+    /// [`router`](Self::router) and [`listen`](Self::listen).
     pub fn agent(mut self, id: &str, agent: impl Into<Template>) -> Self {
         if let Err(error) = self.registry.register_template(id, agent) {
             self.error.get_or_insert(error);
@@ -153,8 +155,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Config::load`], and [`Conflict`](crate::ErrorKind::Conflict) for an
-    /// id that is taken.
+    /// Returns the errors of [`Config::load`] and of [`agents`](Self::agents).
     pub fn config(self, path: impl AsRef<Path>) -> Result<Self> {
         let config = Config::load(path)?;
         self.agents(&config)
@@ -164,7 +165,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns [`Conflict`](crate::ErrorKind::Conflict) for an id that is taken.
+    /// Returns the errors of [`Registry::register_config`], such as
+    /// [`Conflict`](crate::ErrorKind::Conflict) for an id that is taken.
     pub fn agents(self, config: &Config) -> Result<Self> {
         self.registry.register_config(config)?;
         Ok(self)
@@ -174,7 +176,7 @@ impl Server {
     /// [`tools`](crate::config::AgentConfig::tools) does not name it: a rule of its `permissions`,
     /// such as `deny: [deploy]`, prevents an agent from calling it. A tool that was added before
     /// under the same name is replaced. A name that is invalid, or that a tool of this crate has,
-    /// is an error of [`router`](Self::router).
+    /// is an error of [`router`](Self::router) and [`listen`](Self::listen).
     ///
     /// A program with an `agents.yaml` and a tool in Rust:
     ///
@@ -213,8 +215,8 @@ impl Server {
 
     /// Sets the session store of all agents that have none of their own. Defaults to a store in
     /// memory of at most 1,000 sessions and 64 MiB. It removes a session an hour after its last
-    /// use, or once none of its calls can be decided any more, and above its limits those that were
-    /// used longest ago.
+    /// use, or later if one of its calls can still be decided then. Above its limits, it removes
+    /// the least recently used sessions.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.registry = self.registry.store(store);
         self
@@ -317,7 +319,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns the first error of the setters: an agent id that is invalid or taken, or a tool that
+    /// Returns the first error of the setters, about an agent that cannot be added or a tool that
     /// cannot be registered. Returns [`Config`](crate::ErrorKind::Config) if neither
     /// [`token`](Self::token) nor [`users`](Self::users) is set: only [`listen`](Self::listen) can
     /// return a random token.

@@ -30,12 +30,12 @@ pub(crate) enum AnswerForm {
     Permission,
     /// A text.
     Text,
-    /// One or several of these choices, or a text.
+    /// One or several of these options, or a text.
     Choice(Choices),
 }
 
-/// The run of a tool call, as its context uses it. Implemented by calls in a run and by contexts
-/// outside any run.
+/// The connection of a [`ToolContext`] to its run. There is one for a call in a run, and one for a
+/// context outside any run.
 ///
 /// It is `Any`, so that a child run can be created from a context: the engine downcasts the host to
 /// the call of the parent run, a type that this folder cannot name.
@@ -120,6 +120,7 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
+    /// Creates the context of a call, and the guard to drop when the call has ended.
     pub(crate) fn new(
         host: Arc<dyn ToolHost>,
         call: Arc<ToolCall>,
@@ -138,7 +139,7 @@ impl ToolContext {
 
     /// Creates a context outside any run, to execute a tool by hand.
     ///
-    /// Progress is discarded, questions stay unanswered, and the state is separate.
+    /// Progress is discarded, questions stay unanswered, and the context has a state of its own.
     ///
     /// ```
     /// use agentcore::{FuncTool, Tool, ToolContext};

@@ -24,7 +24,7 @@ type Accesses = Box<dyn Fn(&Value) -> Vec<Access> + Send + Sync>;
 
 /// A tool made from a closure.
 ///
-/// The closure may return anything [`IntoToolResult`]: a `String`, a `&str`, a [`Value`],
+/// The closure may return any type with [`IntoToolResult`]: a `String`, a `&str`, a [`Value`],
 /// [`Json`](super::Json), a [`Content`](crate::Content), a [`ToolOutput`], `()`, which the model
 /// reads as `done`, or a `Result` of one of these whose error is [`BoxError`], so that `?` works on
 /// any error.

@@ -33,7 +33,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The maximum size of a reply, in bytes.
 const MAX_REPLY: usize = 4 * 1024 * 1024;
 
-/// The maximum number of JSON values in a reply. As objects of one field they take 35 MB.
+/// The maximum number of JSON values in a reply. In objects with one field each, they take 35 MB
+/// of memory.
 const MAX_VALUES: usize = 50_000;
 
 /// The maximum size of the quoted part of a failed reply, in bytes.
@@ -241,7 +242,7 @@ impl HttpTool {
     /// Returns [`ErrorKind::Config`] if the policy refuses the callback address itself.
     pub fn policy(mut self, policy: AddressPolicy) -> Result<Self> {
         if let Err(error) = policy.check_parsed(&self.url) {
-            let text = self.failed(format_args!("the callback address is refused: {error}"));
+            let text = self.error_text(format_args!("the callback address is refused: {error}"));
             return Err(Error::new(
                 ErrorKind::Config,
                 self.redactor.redact(&text).into_owned(),
@@ -271,7 +272,7 @@ impl HttpTool {
                 .headers(self.headers.clone())
                 .body(body.clone());
             let outcome = request.send().await;
-            let response = outcome.map_err(|error| self.failed(failure_reason(error)))?;
+            let response = outcome.map_err(|error| self.error_text(failure_reason(error)))?;
             match redirect(&url, &response) {
                 Some(next) if http_client::is_same_origin_or_upgrade(&url, &next) => {
                     let checked = self
@@ -279,7 +280,7 @@ impl HttpTool {
                         .as_ref()
                         .map(|policy| policy.check_parsed(&next));
                     if let Some(Err(reason)) = checked {
-                        return Err(self.failed(format_args!(
+                        return Err(self.error_text(format_args!(
                             "redirected to an address that is refused: {reason}"
                         )));
                     }
@@ -287,13 +288,15 @@ impl HttpTool {
                     url = next;
                 }
                 Some(_) => {
-                    return Err(self.failed("redirected to another host, which is not followed"));
+                    return Err(
+                        self.error_text("redirected to another host, which is not followed")
+                    );
                 }
                 None => return self.read(response).await,
             }
         }
 
-        Err(self.failed(format_args!("redirected more than {MAX_REDIRECTS} times")))
+        Err(self.error_text(format_args!("redirected more than {MAX_REDIRECTS} times")))
     }
 
     async fn read(&self, response: Response) -> Result<String, String> {
@@ -306,7 +309,7 @@ impl HttpTool {
 
         let body = read_body(response, max_len).await;
         let Body { bytes, is_cut } =
-            body.map_err(|error| self.failed(http_client::describe(error)))?;
+            body.map_err(|error| self.error_text(http_client::describe(error)))?;
         if status != StatusCode::OK {
             let mut text = String::from_utf8_lossy(&bytes).into_owned();
             if is_cut {
@@ -323,11 +326,11 @@ impl HttpTool {
         }
 
         if is_cut {
-            return Err(self.failed(format_args!("the reply is longer than {MAX_REPLY} bytes")));
+            return Err(self.error_text(format_args!("the reply is longer than {MAX_REPLY} bytes")));
         }
 
         if has_more_values(&bytes, MAX_VALUES) {
-            return Err(self.failed(format_args!(
+            return Err(self.error_text(format_args!(
                 "the reply has more than {MAX_VALUES} JSON values; return a large result as a string"
             )));
         }
@@ -340,7 +343,7 @@ impl HttpTool {
                 .chars()
                 .take(MAX_QUOTE / 4)
                 .collect();
-            self.failed(format_args!(
+            self.error_text(format_args!(
                 r#"the reply is not {{"result", "error"}} in JSON: {error}: {head}"#
             ))
         })?;
@@ -349,14 +352,15 @@ impl HttpTool {
         match take("error") {
             Value::Null | Value::Bool(false) => Ok(value_text(take("result"))),
             Value::String(error) if error.is_empty() => Ok(value_text(take("result"))),
-            error => Err(self.failed(value_text(error))),
+            error => Err(self.error_text(value_text(error))),
         }
     }
 
     fn client(&self, url: &Url) -> Result<Client, String> {
         let scheme = Scheme::of(url);
         self.clients.get(scheme, || {
-            let mut builder = http_client::builder(scheme).map_err(|error| self.failed(error))?;
+            let mut builder =
+                http_client::builder(scheme).map_err(|error| self.error_text(error))?;
             if let Some(policy) = &self.policy {
                 let checked = Checked::new(policy, self.resolver.clone(), url);
                 builder = builder.no_proxy().dns_resolver(checked);
@@ -366,11 +370,12 @@ impl HttpTool {
             }
 
             let client = builder.build();
-            client.map_err(|error| self.failed(http_client::describe(error)))
+            client.map_err(|error| self.error_text(http_client::describe(error)))
         })
     }
 
-    fn failed(&self, why: impl fmt::Display) -> String {
+    /// Returns the text of an error of the tool.
+    fn error_text(&self, why: impl fmt::Display) -> String {
         format!("http_tool: {}: {why}", self.name)
     }
 }
@@ -406,7 +411,8 @@ impl Tool for HttpTool {
     }
 
     async fn execute(&self, _cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
-        let timeout_error = || Err(self.failed(format_args!("no reply within {:?}", self.limit)));
+        let timeout_error =
+            || Err(self.error_text(format_args!("no reply within {:?}", self.limit)));
         let outcome = tokio::time::timeout(self.limit, self.call(args)).await;
         let outcome = outcome.unwrap_or_else(|_| timeout_error());
         let len = outcome.as_ref().map_or_else(String::len, String::len);
@@ -460,7 +466,8 @@ fn failure_reason(error: reqwest::Error) -> String {
     http_client::describe(error)
 }
 
-/// Returns the target of a redirect, if the peer answers the same request elsewhere.
+/// Returns the target of a redirect, to which the same request is sent. A 303 is none, because its
+/// target is requested with GET.
 fn redirect(from: &Url, response: &Response) -> Option<Url> {
     if !matches!(
         response.status(),

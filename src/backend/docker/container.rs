@@ -34,6 +34,8 @@ pub enum ContainerStatus {
 pub(super) struct Container {
     pub(super) cli: Cli,
     pub(super) name: String,
+    /// True if the container stays when this value is dropped. False while it is created, so that a
+    /// creation that is cancelled or fails leaves none.
     keep: bool,
 }
 
@@ -63,7 +65,7 @@ impl Container {
             return Ok(container);
         };
 
-        // A container that already has this name is not ours and must not be removed below.
+        // A container that already has this name belongs to others: it is not removed on drop.
         if container.status().await? != ContainerStatus::Missing {
             let text = format!(
                 "there is a container {:?} already; attach to it, or choose another name",
@@ -79,6 +81,7 @@ impl Container {
         let run = container.call(&subject, &arguments, PULL).await;
         container.keep = match &run {
             Ok(_) => builder.keep,
+            // After the check, others have created a container with this name.
             Err(error) => error.kind() == ErrorKind::Conflict,
         };
 

@@ -34,7 +34,7 @@ const VERSION: &str = "2023-06-01";
 /// The maximum length of a body, in bytes.
 const MAX_BODY: usize = 32 * 1024 * 1024;
 
-/// The fields of a body that count its tokens.
+/// The fields of a body from which the server counts its tokens.
 const COUNTED_FIELDS: &[&str] = &[
     "model",
     "messages",

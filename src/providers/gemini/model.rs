@@ -34,7 +34,7 @@ const MULTI_REGIONS: &[&str] = &["us", "eu"];
 /// The maximum length of a body, in bytes.
 const MAX_BODY: usize = 20 * 1024 * 1024;
 
-/// The fields of a body that count its tokens, on Vertex AI.
+/// The fields of a body from which Vertex AI counts its tokens.
 const COUNTED_FIELDS: &[&str] = &["contents", "systemInstruction", "tools", "generationConfig"];
 
 /// A model called through the Gemini API (`POST {base}/models/{model}:streamGenerateContent`),

@@ -28,16 +28,16 @@ use super::client::{self, CONNECT_TIMEOUT};
 use super::failure;
 use super::secrets::Secrets;
 
-/// The default of the time in which no byte arrives. Some models think for minutes without a byte.
+/// The default of the maximum time without a byte of the reply. Some models think for minutes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The maximum length of a request's id, in characters.
 pub(crate) const REQUEST_ID_LIMIT: usize = 200;
 
-/// The maximum number of bytes read of a failed request's body.
+/// The maximum number of bytes to read of the body of a reply that is an error.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
 
-/// The time limit for the body of a failed request.
+/// The time limit for the body of a reply that is an error.
 const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
 
 /// A server's address, headers and timeouts.
@@ -54,7 +54,9 @@ pub(crate) struct Endpoint {
     pub(super) secrets: Secrets,
     pub(super) connect_timeout: Duration,
     pub(super) idle_timeout: Duration,
+    /// The last mistake in a setting.
     mistake: Option<Arc<str>>,
+    /// The address of requests, or what is wrong with it. Determined when it is first needed.
     url: Arc<OnceLock<Result<Url, String>>>,
 }
 
@@ -72,7 +74,8 @@ const MAX_REPLIED: usize = 256;
 /// An attempt without a reply.
 struct Failed {
     error: Error,
-    /// True if a connection broke, which may be one from the pool. False if none could be made.
+    /// True if a connection broke, which may be one from the pool. False if none could be made, or
+    /// if the time ran out.
     is_broken: bool,
 }
 
@@ -148,7 +151,8 @@ impl Endpoint {
         self.insert_header(name, value, !http_secrets::is_public(name))
     }
 
-    /// Sets a header to `prefix`, such as `Bearer `, and a secret, which does not include it.
+    /// Sets a header to `prefix`, such as `Bearer `, followed by a secret. Only the secret is
+    /// redacted, not the prefix.
     pub(crate) fn secret_header(mut self, name: &str, prefix: &str, secret: &Secret) -> Self {
         // A key from a file ends in a line break, which is neither sent nor repeated by a server.
         let secret = Secret::from(secret.expose().trim());
@@ -322,9 +326,9 @@ impl Endpoint {
         select(sending, timer).map(|first| match first {
             Either::Left((Ok(response), timer)) => Ok((Box::new(response), timer)),
             Either::Left((Err(error), _)) => {
-                let is_made = !error.is_connect();
+                let is_connected = !error.is_connect();
                 let error = failure::sending(error, &self.secrets);
-                let is_broken = is_made && error.kind() == ErrorKind::Connect;
+                let is_broken = is_connected && error.kind() == ErrorKind::Connect;
                 Err(Failed { error, is_broken })
             }
             Either::Right(_) => Err(Failed {
@@ -408,7 +412,7 @@ impl Endpoint {
 
         let limit = self.idle_timeout.min(ERROR_BODY_TIME);
         if tokio::time::timeout(limit, reading).await.is_err() {
-            tracing::debug!("the body of a failed request did not end in time");
+            tracing::debug!("the body of an error reply did not end in time");
         }
 
         if !is_whole {

@@ -14,7 +14,7 @@ pub(in crate::providers) struct Target<'a> {
     pub(in crate::providers) model: &'a str,
     /// True if the model accepts images.
     pub(in crate::providers) takes_images: bool,
-    /// The API, as an error names it.
+    /// The subject of an error about media without a form: the API, or a model that accepts less.
     pub(in crate::providers) api: &'a str,
 }
 

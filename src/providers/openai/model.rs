@@ -33,7 +33,7 @@ use super::rules::{OPENAI, SentReasoning, UNKNOWN, WindowReport};
 use super::thinking::is_thinking;
 use super::user::{has_form, takes};
 
-/// The fields of a body that count its tokens.
+/// The fields of a body from which a server counts its tokens.
 const COUNTED_FIELDS: &[&str] = &[
     "model",
     "messages",
@@ -216,7 +216,8 @@ impl OpenAi {
         &self.connection.model
     }
 
-    /// Removes the prices that the built-in table has for the name of the model.
+    /// Removes the prices that the built-in table has for the name of the model, and the prompt
+    /// cache with its prices.
     pub(in crate::providers) fn without_prices(mut self) -> Self {
         self.connection.profile.prices = None;
         self.connection.profile.prompt_cache = false;
@@ -251,6 +252,7 @@ impl OpenAi {
         count_tokens(endpoint, &url, encoded.body, COUNTED_FIELDS).await
     }
 
+    /// Returns the body of a request, and a warning about settings that it omits.
     fn encode(
         &self,
         request: &ModelRequest,
@@ -258,7 +260,7 @@ impl OpenAi {
     ) -> Result<(Encoded, Option<String>)> {
         let rules = dialect.rules();
         let model = request.model.as_deref().unwrap_or(self.name());
-        // A deployment may have any name.
+        // A deployment on Azure may have any name, from which nothing about its model follows.
         let is_unknown = dialect == Dialect::azure() && family_of(model).is_none();
         let wire = ChatWire {
             rules,
@@ -268,6 +270,7 @@ impl OpenAi {
             takes_audio: is_unknown || model.contains(rules.audio_models),
             takes_images: self.connection.takes_images(request),
         };
+        // Without recordings, it is the model that lacks a form, not the API.
         let api = if wire.takes_audio {
             "Chat Completions"
         } else {

@@ -32,7 +32,7 @@ pub(in crate::providers) const PROVIDER: &str = "openai-responses";
 /// items mean nothing to OpenAI's own server, and the other way round.
 const COMPATIBLE: &str = "compatible-responses";
 
-/// The fields of a body that count its tokens.
+/// The fields of a body from which the server counts its tokens.
 const COUNTED_FIELDS: &[&str] = &[
     "model",
     "input",

@@ -1,17 +1,17 @@
 //! The runs of the server: one task each, with a log that its readers follow.
 
-mod approvals;
 mod limits;
 mod log;
 mod position;
+mod questions;
 mod reader;
 mod server_run;
 mod store_id;
 mod table;
 mod user_quota;
 
-pub(crate) use approvals::AnswerOutcome;
 pub use limits::{OnDisconnect, RunLimits};
+pub(crate) use questions::AnswerOutcome;
 pub(crate) use reader::Reader;
 pub(crate) use server_run::ServerRun;
 pub(crate) use store_id::StoreId;

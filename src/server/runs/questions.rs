@@ -1,4 +1,4 @@
-//! The open questions of a run.
+//! The questions of a run, and their answers.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -21,8 +21,9 @@ pub(crate) enum AnswerOutcome {
 
 /// The questions of one run, and the responder that answers them while the run waits.
 pub(super) struct Questions {
-    /// `None` if calls are stored for a later decision at once.
+    /// `None` if calls are stored for a later decision: at once, or since [`close`](Self::close).
     responder: Mutex<Option<Responder>>,
+    /// The ids of all questions of the run, also of those that are answered.
     ids: Mutex<HashSet<Arc<str>>>,
 }
 

@@ -18,10 +18,10 @@ use crate::util::panic::catch_async;
 use crate::util::sync::lock;
 
 use super::super::stream::{StreamFormat, pending_len};
-use super::approvals::Questions;
 use super::limits::OnDisconnect;
 use super::log::{LastReceived, Log};
 use super::position::Position;
+use super::questions::Questions;
 use super::reader::{Presence, Reader, Readers};
 use super::table::RunKey;
 use super::user_quota::{StreamPermit, TooManyStreams, UserQuota};
@@ -34,7 +34,7 @@ const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
 const OPENING: Duration = Duration::from_secs(1);
 
 /// The memory of a file in a state without its path and content, in bytes.
-const FILE: usize = 256;
+const FILE_OVERHEAD: usize = 256;
 
 /// The output of a run, or its error.
 pub(crate) type RunEnd = Arc<Result<RunOutput>>;
@@ -131,7 +131,7 @@ impl ServerRun {
     /// The run continues if the future is dropped.
     pub(crate) async fn finished(&self) -> Option<RunEnd> {
         let mut is_over = self.is_over.subscribe();
-        // An error means that the sender is gone, which `self` owns.
+        // Never an error: `self` owns the sender.
         let _ended = is_over.wait_for(|is_over| *is_over).await;
         self.end.get().cloned()
     }
@@ -144,7 +144,7 @@ impl ServerRun {
     /// The run continues if the future is dropped.
     pub(crate) async fn opened(&self) {
         let (mut changes, mut is_over) = (self.log.changes(), self.is_over.subscribe());
-        // An error means that the senders are gone, which `self` owns.
+        // Never an error: `self` owns the senders.
         let opening = async {
             tokio::select! {
                 _ = changes.wait_for(|messages| *messages >= 2) => {}
@@ -184,7 +184,7 @@ impl ServerRun {
             newest.map(|(_, info)| info.uuid)
         };
         stored.is_none_or(|stored| {
-            // A run that replaced messages may have left as many.
+            // Not only by the number: a later run that replaced messages may have left as many.
             let response = newest_response(stored);
             let is_other = response.is_some() && response != newest_response(last);
             is_other || stored.messages.len() > last.messages.len()
@@ -242,13 +242,13 @@ impl ServerRun {
         self.size.get().copied().unwrap_or_default()
     }
 
-    /// Estimates the memory of an ended run in bytes: its log, the state before it and the state
-    /// after it, which has the same messages.
+    /// Estimates the memory of an ended run in bytes: its log with the state before it, and the
+    /// state after it, whose messages take as much as both.
     fn measure(&self) -> usize {
         let state = self.final_state();
         let files = state.iter().flat_map(|state| state.files.iter());
         let file_bytes: usize = files
-            .map(|(path, content)| FILE + path.len() + content.len())
+            .map(|(path, content)| FILE_OVERHEAD + path.len() + content.len())
             .sum();
         let todo_bytes = state.map_or(0, |state| json_len(&state.todos));
         2 * self.log.size() + file_bytes + todo_bytes + self.pending_len()

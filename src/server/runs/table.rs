@@ -14,9 +14,9 @@ use crate::util::sync::lock;
 use crate::util::time::later;
 
 use super::super::stream::{Encoder, EncoderOptions, StreamFormat};
-use super::approvals::{AnswerOutcome, Questions};
 use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
+use super::questions::{AnswerOutcome, Questions};
 use super::server_run::{ServerRun, ServerRunParts};
 use super::store_id::StoreId;
 use super::user_quota::{SharedQuota, UserQuota};
@@ -239,7 +239,7 @@ impl RunTable {
     /// the states are stored. Runs that continue after half of `limit` are interrupted as well, and
     /// those that take longer than `limit` are dropped. No further run can start. A later call
     /// waits for the same runs, and interrupts or drops them if its own limit ends first. At the
-    /// end, the logs and the states of all runs are released, which only readers still hold.
+    /// end, the table releases the logs and the states of all runs. Only readers hold them then.
     pub(crate) async fn shutdown(&self, limit: Duration) {
         self.end_runs(limit).await;
         let runs = mem::take(&mut lock(&self.0.inner).runs);
@@ -282,31 +282,31 @@ impl RunTable {
     }
 
     /// Polls a run to its end, and drops its log after [`RunLimits::keep_log`]. If the log is
-    /// dropped before, such as for a newer run, this task is aborted.
+    /// dropped before, such as for a newer run, [`ServerRun`] aborts this task.
     async fn drive(self, server_run: Arc<ServerRun>, run: Run) {
         let key = server_run.key().clone();
         let weak_run = Arc::downgrade(&server_run);
         server_run.drive(run, self.0.on_disconnect).await;
 
-        let is_last = |run: &Arc<ServerRun>| std::ptr::eq(Arc::as_ptr(run), weak_run.as_ptr());
+        let is_this_run = |run: &Arc<ServerRun>| std::ptr::eq(Arc::as_ptr(run), weak_run.as_ptr());
         let is_busy = weak_run
             .upgrade()
             .is_some_and(|run| run.busy_error().is_some());
         if is_busy {
             // Another process runs the thread.
-            self.remove_if(&key, is_last);
+            self.remove_if(&key, is_this_run);
             return;
         }
         let old_logs = lock(&self.0.inner).take_old_logs(self.0.limits.runs);
         drop(old_logs);
 
         let keep_log = self.0.limits.keep_log;
-        // The server may be dropped before.
+        // Weak, so that the server can be dropped meanwhile.
         let table = Arc::downgrade(&self.0);
         drop(self);
         tokio::time::sleep(keep_log).await;
         if let Some(table) = table.upgrade() {
-            Self(table).remove_if(&key, is_last);
+            Self(table).remove_if(&key, is_this_run);
         }
     }
 }
@@ -348,7 +348,7 @@ impl Inner {
     }
 
     /// Removes the logs of ended runs until at most `limit` are left, with at most
-    /// [`MAX_ENDED_BYTES`], since each may be large.
+    /// [`MAX_ENDED_BYTES`]. The caller drops them without the lock, since each may be large.
     fn take_old_logs(&mut self, limit: usize) -> Vec<Arc<ServerRun>> {
         let mut ended_runs: Vec<_> = self
             .runs
@@ -362,9 +362,9 @@ impl Inner {
         old_logs
     }
 
-    /// Removes logs until the sum of their weights, which are made from their sizes, is at most
-    /// `limit`. The oldest log of the user with the highest sum is removed first, so that a user
-    /// with many or large runs evicts no log of other users.
+    /// Removes logs until the sum of their weights is at most `limit`; `weight` computes one
+    /// from the size of a log. The oldest log of the user with the highest sum is removed first, so
+    /// that a user with many or large runs evicts no log of other users.
     fn take_excess(
         &mut self,
         limit: usize,

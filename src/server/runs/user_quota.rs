@@ -318,7 +318,8 @@ pub(crate) struct FileListPermit {
     _quota: Arc<UserQuota>,
 }
 
-/// The permits for the bytes of one piece, which is a chunk of a stream or a whole reply.
+/// The permits for the bytes of one piece, which is a chunk of a stream or a whole reply, or for
+/// those of the body of a request.
 #[derive(Debug)]
 pub(crate) struct Space {
     permit: Option<OwnedSemaphorePermit>,

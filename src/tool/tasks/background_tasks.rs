@@ -183,6 +183,7 @@ impl BackgroundTasks {
         handle
     }
 
+    /// Adds the future of a task. An `Err`, here or as its output, is the text of a panic.
     fn add<T>(&self, entry: Arc<TaskEntry>, future: Result<T, String>)
     where
         T: Future<Output = Result<TaskOutcome, String>> + Send + 'static,
@@ -397,7 +398,7 @@ impl Tasks {
         }
     }
 
-    /// Returns an id that no task has.
+    /// Returns an id that no task has, in progress or among the last ended.
     fn next_id(&mut self) -> Arc<str> {
         loop {
             self.count += 1;

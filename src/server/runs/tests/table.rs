@@ -13,8 +13,8 @@ use crate::testing::{ScriptedModel, Step};
 use crate::tool::Answer;
 
 use super::super::super::stream::{EncoderOptions, StreamFormat};
-use super::super::approvals::AnswerOutcome;
 use super::super::limits::{OnDisconnect, RunLimits};
+use super::super::questions::AnswerOutcome;
 use super::super::table::RunRefusal;
 use super::super::user_quota::TooManyStreams;
 use super::kit::{agent, key, key_in, rest, start, start_with, table, until};
