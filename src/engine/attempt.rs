@@ -100,7 +100,7 @@ struct AttemptRecord<'a> {
     share: PoolShare,
     /// True once the reader and the hooks receive the response, from the first event on.
     has_begun: bool,
-    /// True once the model of the current attempt has sent an event.
+    /// True once the model that answers has sent an event; another one answers after a restart.
     has_events: bool,
     /// The number of bytes of thinking and of calls received that are not in `fold` yet.
     unfinished_bytes: usize,

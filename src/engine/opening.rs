@@ -161,7 +161,7 @@ async fn lease_and_load(
         if let Some(text) = lease.dropped_warning(owner.map(|owner| &**owner)) {
             cx.warn(text);
         }
-        // Those of a session that had this id.
+        // An earlier session with this id may have left some.
         cx.settings().forget_grants(id);
         let writer = SessionWriter::new(store, lease, registration, &AgentState::default());
         return Ok((writer, None));
@@ -236,9 +236,9 @@ fn complete_state(cx: &RunContext, request: &mut RunRequest, state: &mut AgentSt
         .filter(|_| !has_messages)
         .map(|run| run.session_id().clone());
     let parent_id = state.parent.clone().or(parent_id);
-    let is_new = state.user_id != user_id || state.cwd != cwd || state.parent != parent_id;
+    let has_new_origin = state.user_id != user_id || state.cwd != cwd || state.parent != parent_id;
     (state.user_id, state.cwd, state.parent) = (user_id, cwd, parent_id);
-    is_new
+    has_new_origin
 }
 
 /// Takes the system messages of the earlier input that the run continues to answer.
@@ -274,7 +274,7 @@ async fn prepare(
         let gate_count = cx.gates().count();
         let state = before_agent(config, cx).await?;
         if is_new {
-            // Gates that hooks add may have been those of a session that had this id.
+            // A gate that a hook adds may have grants of an earlier session with this id.
             cx.gates().forget_after(gate_count, cx.session_id());
         }
         assembled.apply_changes(cx, &state.system_prompt);

@@ -11,7 +11,7 @@ use crate::util::hash::SeededState;
 const WARN: u32 = 3;
 /// The number of equal calls with equal results at which the run ends.
 pub(super) const STOP: u32 = 5;
-/// The warning that the model reads at the third repetition.
+/// The warning that the model reads when a call has returned the same result [`WARN`] times.
 pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \
      Repeating it will not help; try something else or report what is missing.";
 

@@ -40,6 +40,10 @@ pub trait MessageBus: Send + Sync + 'static {
 
     /// Waits for the next message of a person. Returns `None` if the bus is closed.
     ///
+    /// A gateway takes each message at once, and holds it until its turn has ended, so the bus
+    /// limits the number of messages that are neither acknowledged nor given back: this waits while
+    /// there are too many.
+    ///
     /// # Errors
     ///
     /// Returns an error if the bus cannot be reached.

@@ -6,8 +6,13 @@ use std::sync::Arc;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
+use crate::util::text::truncate_redacted;
+
 use super::policy::{AddressPolicy, AddressRefused};
 use super::resolver::Resolver;
+
+/// The maximum length of a resolver's error in another error, in characters.
+const MAX_ERROR_CHARS: usize = 500;
 
 /// Returns the addresses of `host` that the policy allows, all of them if it is trusted.
 ///
@@ -21,10 +26,10 @@ pub(crate) async fn addresses(
     port: u16,
     is_trusted: bool,
 ) -> Result<Vec<SocketAddr>, AddressRefused> {
-    let ips = resolver
-        .resolve(host)
-        .await
-        .map_err(|error| AddressRefused(format!("{host} has no address: {error}")))?;
+    let ips = resolver.resolve(host).await.map_err(|error| {
+        let error = truncate_redacted(&error.to_string(), MAX_ERROR_CHARS);
+        AddressRefused(format!("{host} has no address: {error}"))
+    })?;
     let mut addresses: Vec<_> = ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
     if is_trusted {
         return Ok(addresses);

@@ -52,8 +52,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the targets for words that none of these folders is for: an option such as `-C` of
-    /// another command names it.
+    /// Returns the targets of words to which `folders` do not apply, because options of other
+    /// commands, such as `-C`, name them.
     pub(super) fn without<'w>(&self, folders: impl Iterator<Item = &'w Word>) -> Self {
         let mut directories = self.folders.directories.clone();
         for folder in folders {
@@ -199,8 +199,8 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Returns the folders that a word is sure to begin with, and the parts that follow; all of it when
-/// all is sure. `None` if there are none.
+/// Returns the path of a word up to the folder of its first wildcard, and the parts that follow. A
+/// word without a wildcard is all path. `None` if a part of the path is not known.
 fn fixed(word: &Word, context: &PathContext) -> Option<(String, Vec<Part>)> {
     let mut path = String::new();
     for (at, part) in word.parts.iter().enumerate() {
@@ -262,7 +262,8 @@ pub(super) fn destination(path: &str, context: &PathContext) -> Option<String> {
     (lexical_path != lexical(&full_path.to_string_lossy())).then_some(lexical_path)
 }
 
-/// Returns the pattern of paths with the folder that it begins with where links lead to.
+/// Returns the pattern with the folders before its first wildcard replaced by those that links in
+/// them lead to; `None` if they lead to no others.
 pub(super) fn pattern_destination(pattern: &str, context: &PathContext) -> Option<String> {
     let is_literal = |name: &&str| !name.contains(['*', '?']);
     let names = pattern.split('/').take_while(is_literal);

@@ -12,8 +12,8 @@ use super::path_words::path_words;
 use super::paths::{PathContext, PathOf, Segment, best_match};
 use super::shell::{Analysis, TreeCopy, Use, Word};
 
-/// The maximum number of entries that are examined for one copy; behind more of them, with a link
-/// among these, any file may be written.
+/// The maximum number of entries that are examined for one copy. With more, and a link among those
+/// examined, the copy may write any file.
 const MAX_ENTRIES: usize = 4096;
 
 /// A path that a command changes.
@@ -24,17 +24,19 @@ struct Change {
     is_place: bool,
 }
 
-/// The folders and the changes of a line that copies folders.
+/// A command line that copies folders.
 struct Line<'a> {
     context: &'a PathContext,
     disk: &'a Disk,
+    /// The folders that the line changes to.
     folders: &'a Folders,
     /// The changes by the commands of the line; none if it has one command only.
     changes: Vec<Change>,
+    /// True if the line has one command only: nothing in it changes the source before the copy.
     is_alone: bool,
 }
 
-/// Returns the links through which the copied files may be written, with this use.
+/// Returns the links through which the copied files may be written, each with [`Use::Target`].
 pub(super) fn written_links(
     analysis: &Analysis,
     context: &PathContext,
@@ -62,7 +64,8 @@ pub(super) fn written_links(
     links.map(|link| (Use::Target, link)).collect()
 }
 
-/// Returns the paths that commands change, or where they put what has links.
+/// Returns the changes by the commands of a line: to words that they change, to the targets of
+/// redirections, and below the places where they put what may be a link or hold one.
 fn changes(analysis: &Analysis, context: &PathContext, folders: &Folders) -> Vec<Change> {
     let words = path_words(analysis)
         .filter(|((at, whole), (_, word_use))| {
@@ -177,7 +180,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Returns the links with the names of copied files; any, if they are not known.
+    /// Returns the links with the names of copied files. If there may be others, an unknown word,
+    /// which may be any link, is among them.
     fn links(mut self) -> Vec<Word> {
         if self.is_cut && self.has_link || self.disk.is_exhausted() {
             self.links.push(Word::unknown());
@@ -211,6 +215,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
+    /// Compares two folders, and the folders that are in both, and records each link in the target
+    /// that has the name of a copied file. Without a source, any name may be one.
     fn compare_folders(&mut self, source: Option<String>, target: String) {
         let mut folders = VecDeque::from([(source, target)]);
         while let Some((source, target)) = folders.pop_front() {

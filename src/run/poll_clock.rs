@@ -90,9 +90,9 @@ impl PollClock {
         self.state.fetch_or(IN_READER, Ordering::AcqRel);
     }
 
-    /// Ends a poll of the run's stream. Returns `true` if the loop was woken and not polled since:
-    /// unless the reader polls again before it waits, as after a message, the caller has to wake
-    /// the task.
+    /// Ends a poll of the run's stream. Returns `true` if the loop was woken and not polled since.
+    /// The caller then has to wake the task, unless the reader polls again anyway, as after a
+    /// message.
     pub(crate) fn leave_reader(&self) -> bool {
         let state = self.state.fetch_and(!IN_READER, Ordering::AcqRel);
         woken(state).is_some()

@@ -20,8 +20,8 @@ impl StateCell {
         self.0.with(f)
     }
 
-    /// Runs foreign code on the state, or on a copy that is discarded. The copy shares its lists
-    /// with the state until they are changed.
+    /// Runs foreign code on the state, or, if `live` is false, on a copy that is discarded. The
+    /// copy shares its lists with the state until they are changed.
     ///
     /// Returns the changes of the task list and the files.
     pub(super) fn view(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) -> StateChange {
@@ -91,8 +91,8 @@ impl StateCell {
         })
     }
 
-    /// Replaces these parts of the state by `old`. Returns the changes of the task list and the
-    /// files.
+    /// Replaces the parts of the state that hooks change by `old`. Returns the changes of the task
+    /// list and the files.
     pub(super) fn restore(&self, mut old: HookState) -> StateChange {
         let changes = self.0.with(|state| {
             let mut changes = StateChange::default();

@@ -23,13 +23,14 @@ const MAX_SHOWN: usize = 256 * 1024;
 const MAX_SCAN: u64 = 256 * 1024 * 1024;
 /// The size of a line without its text: its number, a tab and the line ending.
 const LINE_OVERHEAD: usize = 8;
+/// The number of bytes that are searched for lines at once.
 const CHUNK: usize = 256 * 1024;
 /// The size of the start of a file, in bytes; a NUL byte in it marks a binary file.
 const SNIFF: usize = 8 * 1024;
 /// The prefix of a file that is not text.
 const BASE64: &str = "base64:";
-/// The number of bytes of a file that are read before its size is requested. Backends read as much
-/// in one piece.
+/// The number of bytes of a file that are read before its size is requested. Every backend can read
+/// that many at once.
 const PIECE: usize = 1024 * 1024;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 

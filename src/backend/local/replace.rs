@@ -22,8 +22,8 @@ use super::files::size_of;
 use super::root::{Root, not_a_file};
 use super::sweep::{sweep, temporary_name};
 
-/// One lock for each class of paths. They are shared by all backends of the process, for two of
-/// them may have the same root.
+/// The locks of files: one for all names whose hashes select it. They are shared by all backends of
+/// the process, for two of them may have the same root.
 static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 /// The maximum number of folders that are created for one file.
@@ -96,9 +96,9 @@ impl Root {
         }
 
         sweep(&folder, &self.swept);
-        let is_new = matches!(expected, Expected::Nothing);
-        match replace(folder.as_fd(), &name, old.as_ref(), content, is_new) {
-            Err(error) if is_new && error.kind() == io::ErrorKind::AlreadyExists => {
+        let must_be_new = matches!(expected, Expected::Nothing);
+        match replace(folder.as_fd(), &name, old.as_ref(), content, must_be_new) {
+            Err(error) if must_be_new && error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(failure::exists(path))
             }
             done => done.map_err(|error| self.error(path, error)),
@@ -130,7 +130,8 @@ impl Root {
         Err(self.error(path, Errno::LOOP.into()))
     }
 
-    /// Like [`target_of`](Self::target_of), but a symbolic link is the target itself.
+    /// Like [`target_of`](Self::target_of) for a path `relative` to the root, but a symbolic link
+    /// is the target itself. Errors name `path`.
     pub(super) fn place_of(
         &self,
         path: &str,
@@ -142,14 +143,14 @@ impl Root {
             Some(name) if bytes.ends_with(name.as_encoded_bytes()) => name.to_owned(),
             // `a/`, `a/.` and `..` are folders, which may be missing or outside the root.
             _ => {
-                let folder = self.open_parent(relative);
+                let folder = self.open_folder_at(relative);
                 folder.map_err(|error| self.error(path, error))?;
                 return Err(not_a_file(path, FileType::Directory));
             }
         };
 
         let parent = relative.parent().unwrap_or(Path::new(""));
-        let folder = match self.open_parent(parent) {
+        let folder = match self.open_folder_at(parent) {
             Err(error) if parents == Parents::Make && error.kind() == io::ErrorKind::NotFound => {
                 self.make_parents(parent)
             }
@@ -165,7 +166,7 @@ impl Root {
         let mut existing = parts.len();
         let (mut folder, mut so_far) = loop {
             let prefix: PathBuf = parts[..existing].iter().collect();
-            match self.open_parent(&prefix) {
+            match self.open_folder_at(&prefix) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && existing > 0 => {
                     existing -= 1;
                 }
@@ -182,7 +183,7 @@ impl Root {
 
         for part in &parts[existing..] {
             so_far.push(part);
-            folder = match self.open_parent(&so_far) {
+            folder = match self.open_folder_at(&so_far) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     match fs::mkdirat(&folder, part.as_os_str(), Mode::from_raw_mode(0o777)) {
                         Ok(()) => sync_folder(folder.as_fd())?,
@@ -190,7 +191,7 @@ impl Root {
                         Err(error) => return Err(error.into()),
                     }
 
-                    self.open_parent(&so_far)?
+                    self.open_folder_at(&so_far)?
                 }
                 done => done?,
             };
@@ -200,7 +201,8 @@ impl Root {
     }
 }
 
-/// Waits until no other call changes the file of that name.
+/// Locks the file of that name, so that no other call of this process changes it until the guard is
+/// dropped.
 pub(super) fn lock_path(
     folder: &OwnedFd,
     name: &OsStr,
@@ -217,12 +219,15 @@ fn hash_of(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<ContentHash> {
     ContentHash::of_reader(file)
 }
 
+/// Writes a temporary file and gives it the name. With `must_be_new`, this fails if the name exists
+/// by then; otherwise the file there is replaced. The mode of `old` is preserved, and its owner
+/// where that is permitted.
 fn replace(
     folder: BorrowedFd<'_>,
     name: &OsStr,
     old: Option<&Stat>,
     content: &[u8],
-    is_new: bool,
+    must_be_new: bool,
 ) -> io::Result<()> {
     let (mut file, temporary) = Temporary::create(folder)?;
     if let Some(old) = old {
@@ -240,7 +245,7 @@ fn replace(
     }
 
     file.sync_all()?;
-    if is_new {
+    if must_be_new {
         temporary.link_to(name)?;
     } else {
         temporary.rename_to(name)?;

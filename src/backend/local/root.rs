@@ -141,8 +141,8 @@ impl Root {
         self.open_beneath(path, HANDLE, Mode::empty())
     }
 
-    /// Returns a handle for the folder of that path relative to the root, to work in it.
-    pub(super) fn open_parent(&self, relative_path: &Path) -> io::Result<OwnedFd> {
+    /// Returns a handle for the folder at a path relative to the root, to work in it.
+    pub(super) fn open_folder_at(&self, relative_path: &Path) -> io::Result<OwnedFd> {
         let relative_path = if relative_path.as_os_str().is_empty() {
             Path::new(".")
         } else {

@@ -27,7 +27,7 @@ static MOUNT: LazyLock<Option<(PathBuf, String)>> = LazyLock::new(|| {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     mounts.lines().find_map(mount)
 });
-/// True once creating one has failed permanently.
+/// True once creating a cgroup, or moving a command into one, has failed permanently.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 static CLEANED: Once = Once::new();
 
@@ -87,7 +87,7 @@ impl Cgroup {
     }
 
     /// Moves a child of this process that was not waited for into the cgroup. Returns `true` if the
-    /// child was moved. Blocks, for some milliseconds where the kernel has to wait for its
+    /// child was moved. May block for some milliseconds, while the kernel waits for other
     /// processors.
     pub(in super::super) fn admit(&self, child: u32) -> bool {
         let result = fs::write(self.path.join("cgroup.procs"), child.to_string());
@@ -128,7 +128,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Records a permanent failure.
+/// Records a failure if it is permanent: no further cgroup is created then.
 fn note(error: &io::Error) {
     let is_lasting = matches!(
         error.kind(),

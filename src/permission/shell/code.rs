@@ -11,8 +11,8 @@ use super::sql::is_plain_sql;
 use super::word::Word;
 use super::{peel, shells};
 
-/// A program of a package: what it does is what a program of its name does. Rules to allow name the
-/// command that starts it.
+/// Examines the program of a package that the first operand names, like any program of that name.
+/// Rules to allow name the command that starts it.
 pub(super) fn packaged(cx: &mut Context, row: &Row<'_>) {
     let (index, name, command, arguments) = (row.index, row.name, row.command, &row.arguments);
     let Some(first) = arguments
@@ -37,7 +37,7 @@ pub(super) fn packaged(cx: &mut Context, row: &Row<'_>) {
     let is_dashes = |word: &Word| word.is("--");
     let dashes = argv.iter().position(is_dashes);
     if let Some(dashes) = dashes {
-        // It may be the runner's own.
+        // The `--` may end the options of the command that starts the program.
         argv.remove(dashes);
     }
 
@@ -46,7 +46,7 @@ pub(super) fn packaged(cx: &mut Context, row: &Row<'_>) {
     peel::started(cx, name, command, argv, Some(runner));
 }
 
-/// The program of an interpreter: a file, its input, or a module.
+/// Notes the code that an interpreter runs: a file, its input, or a module.
 pub(super) fn interpreted(cx: &mut Context, row: &Row<'_>) {
     let (name, command, program, arguments) = (row.name, row.command, row.program, &row.arguments);
     if let Some(module) = arguments.values_of("module").next() {
@@ -85,7 +85,8 @@ pub(super) fn interpreted(cx: &mut Context, row: &Row<'_>) {
     }
 }
 
-/// The module that an interpreter runs: `-m module`, `-mmodule`.
+/// Examines the module that an interpreter runs (`-m module`, `-mmodule`) as a program, if it is a
+/// known one.
 fn interpreted_module(cx: &mut Context, row: &Row<'_>, module: &Word) {
     let (index, name, command) = (row.index, row.name, row.command);
     let module_name = module.literal().unwrap_or_default();
@@ -159,7 +160,8 @@ fn is_plain_setting(word: &Word) -> bool {
                 && value.split(' ').all(is_flag))
 }
 
-/// Clients of databases: their own commands in the input may run programs.
+/// Notes the statements that a client of a database is given as operands or input, unless they are
+/// plain SQL: the client's own commands may run programs.
 pub(super) fn statements(cx: &mut Context, row: &Row<'_>) {
     let (index, name, command, arguments) = (row.index, row.name, row.command, &row.arguments);
     // The first word names the database.
@@ -212,8 +214,8 @@ pub(super) fn inputs(cx: &mut Context, row: &Row<'_>) {
     }
 }
 
-/// Words after `--` may be options of another program, or set what it runs, unless the row has them
-/// for the project's own.
+/// Notes words after `--`, unless the row has them for the project's own: they may be options of
+/// another program, or set what it runs.
 pub(super) fn tail(cx: &mut Context, row: &Row<'_>) {
     let (name, command, program) = (row.name, row.command, row.program);
     let mut words = command.argv.iter();
@@ -244,8 +246,8 @@ pub(super) fn tail(cx: &mut Context, row: &Row<'_>) {
     }
 }
 
-/// Lists and ranges in addresses and in names of files that are sent; `#1` in names of files that
-/// are written.
+/// Notes that any file may be read because of lists and ranges in addresses and in names of files
+/// that are sent, or written because of `#1` in names of files that are written.
 fn addresses(cx: &mut Context, arguments: &Arguments<'_>) {
     let values = arguments
         .values_of("file")
@@ -266,7 +268,7 @@ fn addresses(cx: &mut Context, arguments: &Arguments<'_>) {
     }
 }
 
-/// Filters of `jq` and `yq` load files by name.
+/// Notes a filter of `jq` or `yq` that may load files by name.
 pub(super) fn filter(cx: &mut Context, row: &Row<'_>) {
     let (index, name, arguments) = (row.index, row.name, &row.arguments);
     if arguments.has_mark("first") {

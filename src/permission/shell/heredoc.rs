@@ -26,9 +26,11 @@ pub(super) struct Pending {
 }
 
 impl Parser<'_> {
-    /// Redirections after a compound command, whose commands begin at index `first`.
+    /// Reads the redirections after a compound command, and gives the input to its commands, which
+    /// begin at index `first`.
     pub(super) fn redirections_after_compound(&mut self, first: usize) -> Parse<()> {
         let first_document = self.heredocs.len();
+        // It has the redirections of the group, and is no command of the analysis.
         let mut group = SimpleCommand::default();
         loop {
             self.blanks()?;
@@ -40,7 +42,7 @@ impl Parser<'_> {
         let commands = &self.cx.analysis.commands[first..];
         let mut targets = group.redirections.iter();
         let writes_list = targets.any(|at| is_ignore_list(&self.cx.analysis.redirections[*at].1));
-        // The output of git goes into the list, too.
+        // `shows_plain_names` ignores what git prints, which is written into the list here.
         let is_plain = |command: &SimpleCommand| !command.is("git") && shows_plain_names(command);
         self.cx.shows_hidden |= writes_list && !commands.iter().all(is_plain);
 
@@ -55,7 +57,7 @@ impl Parser<'_> {
         if end > first + 1
             && let Some(text) = group.input.take()
         {
-            // A command before it may read the beginning of the text.
+            // Each command reads the part of the text that the commands before it have left.
             self.cx.keep_text(&text);
             group.input = Some(Word::unknown());
             group.shared_input = Some(Arc::new(text));
@@ -75,8 +77,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Returns the number or `{name}` before the operator of a redirection, which may be missing.
-    /// Returns whether only bash accepts it; `None` for another word in braces.
+    /// Skips the number or `{name}` before the operator of a redirection, if there is one. Returns
+    /// `true` if only bash accepts it, and `None` for another word in braces.
     fn descriptor(&mut self) -> Parse<Option<bool>> {
         if self.peek() != Some(b'{') {
             let mut digit_count = 0;
@@ -101,7 +103,7 @@ impl Parser<'_> {
         Ok(Some(true))
     }
 
-    /// A redirection, if one begins at the cursor.
+    /// Parses a redirection of `command`. Returns `false` if none begins at the cursor.
     pub(super) fn redirection(&mut self, command: &mut SimpleCommand) -> Parse<bool> {
         let start = self.pos;
         let Some(is_bash_only) = self.descriptor()? else {
@@ -144,20 +146,22 @@ impl Parser<'_> {
         self.blanks()?;
         let is_standard = matches!(&number[..], b"" | b"0");
         if matches!(operator, "<<" | "<<-") {
-            return self.here_document(operator == "<<-", is_standard);
+            self.here_document(operator == "<<-", is_standard)?;
+            return Ok(true);
         }
 
         let count = self.cx.analysis.paths.len();
         let is_input = operator.starts_with('<');
         let former_input = (command.input.clone(), command.input_file.clone());
         let has_standard_input = former_input.0.is_some() && !command.is_other_input;
-        let is_target = self.targets(operator, command)?;
+        self.targets(operator, command)?;
         if is_input && !is_standard && has_standard_input {
             (command.input, command.input_file) = former_input;
         } else if is_input {
             command.is_other_input = !is_standard;
         }
-        // What is open in another way than usual may be used in both ways by its other names.
+        // By another name, such as `/dev/stdout` after `1< file`, the file is opened once more, to
+        // be read or to be written.
         if is_input && matches!(&number[..], b"1" | b"2") || !is_input && number == b"0" {
             let paths = self.cx.analysis.paths.iter().skip(count);
             let words: Vec<Word> = paths.map(|(_, word)| word.clone()).collect();
@@ -166,11 +170,11 @@ impl Parser<'_> {
                 self.cx.add_path(Use::Target, word);
             }
         }
-        Ok(is_target)
+        Ok(true)
     }
 
-    /// The word behind the operator of a redirection, which may be one of several with braces.
-    fn targets(&mut self, operator: &str, command: &mut SimpleCommand) -> Parse<bool> {
+    /// Parses the word behind the operator of a redirection, of which braces make several words.
+    fn targets(&mut self, operator: &str, command: &mut SimpleCommand) -> Parse<()> {
         // A here-string keeps its braces.
         let targets: Vec<Word> = match operator {
             "<<<" => self.word()?.into_iter().collect(),
@@ -184,7 +188,7 @@ impl Parser<'_> {
         let has_choice = targets.len() > 1;
         for target in targets.into_iter().filter(|word| !word.parts.is_empty()) {
             let count = self.cx.analysis.paths.len();
-            self.target(operator, target.clone(), command);
+            self.add_target(operator, target.clone(), command);
             // `2>&1` names no file.
             if self.cx.analysis.paths.len() > count {
                 let redirections = &mut self.cx.analysis.redirections;
@@ -195,10 +199,11 @@ impl Parser<'_> {
         if has_choice && operator.starts_with('<') {
             command.input_file = Some(Word::unknown());
         }
-        Ok(true)
+        Ok(())
     }
 
-    fn target(&mut self, operator: &str, target: Word, command: &mut SimpleCommand) {
+    /// Notes the file, the connection or the text that a redirection names.
+    fn add_target(&mut self, operator: &str, target: Word, command: &mut SimpleCommand) {
         let text = target.literal();
         if operator == "<<<" {
             command.input = Some(target);
@@ -271,7 +276,8 @@ impl Parser<'_> {
         is_unknown && (has_port || text.contains("tcp/") || text.contains("udp/"))
     }
 
-    fn here_document(&mut self, strip_tabs: bool, is_standard: bool) -> Parse<bool> {
+    /// Parses the delimiter of a here-document, whose body is read later.
+    fn here_document(&mut self, strip_tabs: bool, is_standard: bool) -> Parse<()> {
         let Some(word) = self.word()? else {
             return self.cx.stop("a here-document without a delimiter");
         };
@@ -301,7 +307,7 @@ impl Parser<'_> {
             group: 0..0,
         });
 
-        Ok(true)
+        Ok(())
     }
 
     /// Reads the bodies that begin here.
@@ -350,7 +356,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Makes the text of a document the input of the commands of a group.
+    /// Makes the text of a document the shared input of the commands of a group whose input is not
+    /// known.
     fn share_input(&mut self, group: Range<usize>, text: Word) {
         let text = Arc::new(text);
         let unknown = Some(Word::unknown());

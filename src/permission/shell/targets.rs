@@ -97,7 +97,8 @@ fn without_joined_ending(word: &Word) -> Option<Word> {
     Some(stem)
 }
 
-/// Notes the subcommand, and the settings that it changes.
+/// Notes the subcommand, and the settings that it changes. `start` is the index of the first word
+/// after it.
 pub(super) fn subcommand(
     cx: &mut Context,
     index: usize,
@@ -113,6 +114,7 @@ pub(super) fn subcommand(
         .iter()
         .filter(|word| !word.starts_with_dash());
     let count = verbs.clone().count();
+    // The last word is the subcommand, or the last two if the first of them names its group.
     let verbs = verbs.skip(count.saturating_sub(1 + usize::from(has_group)));
     let words = verbs.chain(operands.iter().copied());
     let words: Vec<String> = words.map(ToString::to_string).collect();

@@ -90,7 +90,7 @@ impl MessagesDecoder {
 
     fn start(&mut self, message: &WireMessage<'_>, out: &mut Events) -> Result<()> {
         if self.message_id.is_some() {
-            return Err(out_of_order("the message began twice"));
+            return Err(protocol_error("the message began twice"));
         }
 
         let text =
@@ -119,12 +119,12 @@ impl MessagesDecoder {
 
     fn begin_block(&mut self, index: u32, raw: &RawValue, out: &mut Events) -> Result<()> {
         let Some(message_id) = self.message_id.clone() else {
-            return Err(out_of_order("a block began before the message"));
+            return Err(protocol_error("a block began before the message"));
         };
 
         if index < self.next_index {
             let text = format!("block {index} began twice, or after a later block");
-            return Err(out_of_order(text));
+            return Err(protocol_error(text));
         }
 
         let block: WireBlock<'_> = serde_json::from_str(raw.get())
@@ -177,7 +177,7 @@ impl MessagesDecoder {
     /// Returns the open block that a delta is for.
     fn open_block(&mut self, index: u32) -> Result<&mut OpenBlock> {
         let block = self.open.get_mut(&index);
-        block.ok_or_else(|| out_of_order(format!("a delta for block {index}, which is not open")))
+        block.ok_or_else(|| protocol_error(format!("a delta for block {index}, which is not open")))
     }
 
     fn delta(&mut self, event: BlockDelta<'_>, data: &str, out: &mut Events) -> Result<()> {
@@ -243,7 +243,7 @@ impl MessagesDecoder {
 
     fn end_block(&mut self, index: u32, out: &mut Events) -> Result<()> {
         let Some(block) = self.open.remove(&index) else {
-            return Err(out_of_order(format!(
+            return Err(protocol_error(format!(
                 "the end of block {index}, which is not open"
             )));
         };
@@ -301,7 +301,7 @@ impl MessagesDecoder {
         out: &mut Events,
     ) -> Result<()> {
         if self.message_id.is_none() {
-            return Err(out_of_order("a delta of the message before it began"));
+            return Err(protocol_error("a delta of the message before it began"));
         }
 
         if let Some(ending) = ending {
@@ -339,7 +339,7 @@ impl MessagesDecoder {
     /// dropped, so that no incomplete call runs.
     fn stop(&mut self, out: &mut Events) -> Result<()> {
         if self.message_id.is_none() {
-            return Err(out_of_order("the message ended before it began"));
+            return Err(protocol_error("the message ended before it began"));
         }
 
         self.open.clear();
@@ -486,7 +486,7 @@ fn collect_citation(text: &mut OpenText, citation: &RawValue, out: &mut Events) 
     Ok(())
 }
 
-fn out_of_order(what: impl std::fmt::Display) -> Error {
+fn protocol_error(what: impl std::fmt::Display) -> Error {
     Error::new(
         ErrorKind::Protocol,
         format!("the stream breaks the protocol: {what}"),

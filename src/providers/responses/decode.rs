@@ -27,7 +27,7 @@ use super::events::{
     DeltaEvent, DeltaKind, DeltaPlace, ItemEvent, Kind, ResponseEvent, WireItem, WireResponse,
 };
 use super::items::{
-    ItemState, OpenItem, StreamedCall, StreamedReasoning, StreamedText, out_of_order,
+    ItemState, OpenItem, StreamedCall, StreamedReasoning, StreamedText, protocol_error,
 };
 
 /// Decodes one answer.
@@ -88,7 +88,7 @@ impl ResponsesDecoder {
         if raw.get().starts_with('{') {
             self.read(raw.get())
         } else {
-            Err(out_of_order("an item is no object"))
+            Err(protocol_error("an item is no object"))
         }
     }
 
@@ -106,7 +106,7 @@ impl ResponsesDecoder {
 
     fn begin_item(&mut self, index: u64, item: &WireItem<'_>, out: &mut Events) -> Result<()> {
         if self.open_items.contains_key(&index) || self.ended_items.contains(&index) {
-            return Err(out_of_order(format!("item {index} began twice")));
+            return Err(protocol_error(format!("item {index} began twice")));
         }
 
         self.start("", "", out);
@@ -196,7 +196,7 @@ impl ResponsesDecoder {
     fn piece(&mut self, place: DeltaPlace, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
         let index = self.index_of(place.output_index);
         let Some(item) = self.open_items.get_mut(&index).filter(|item| !item.is_done) else {
-            return Err(out_of_order(format!(
+            return Err(protocol_error(format!(
                 "a delta for item {index}, which is not open"
             )));
         };
@@ -240,7 +240,7 @@ impl ResponsesDecoder {
         out.collect_values(raw.get())?;
         let item = self.read_item(raw)?;
         if self.ended_items.contains(&index) {
-            return Err(out_of_order(format!("item {index} ended twice")));
+            return Err(protocol_error(format!("item {index} ended twice")));
         }
         // Some servers announce no items.
         if !self.open_items.contains_key(&index) {
@@ -324,7 +324,7 @@ impl ResponsesDecoder {
 
         for item in self.open_items.values_mut() {
             if is_complete && !item.is_done && matches!(item.state, ItemState::Call(_)) {
-                return Err(out_of_order("a call has no end"));
+                return Err(protocol_error("a call has no end"));
             }
             item.is_done = true;
         }

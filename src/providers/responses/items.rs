@@ -114,7 +114,8 @@ impl StreamedText {
             let text = take_text(&mut part);
             events.extend(self.text_events(index, &text));
             if !text.is_empty() {
-                // They are repeated for each part, before the events are counted.
+                // Each part repeats the fields of the message. They are counted here, because the
+                // events are counted only when all of them exist.
                 out.collect_bytes(message.get().len())?;
                 events.push(annotations(&message, &part, tag)?);
             }
@@ -156,7 +157,9 @@ impl StreamedCall {
         }
         if self.name.is_empty() {
             let number = self.number;
-            return Err(out_of_order(format!("the tool call {number} has no name")));
+            return Err(protocol_error(format!(
+                "the tool call {number} has no name"
+            )));
         }
 
         let args = item.arguments()?.into_owned();
@@ -195,7 +198,7 @@ const DIFFERS: &str =
     "the whole text of a message is not that of its pieces; the whole one was kept";
 
 /// Returns the error for a stream that breaks its rules.
-pub(super) fn out_of_order(fault: impl std::fmt::Display) -> Error {
+pub(super) fn protocol_error(fault: impl std::fmt::Display) -> Error {
     let text = format!("the stream breaks the protocol: {fault}");
     Error::new(ErrorKind::Protocol, text)
 }
@@ -361,7 +364,7 @@ fn fields(raw: &RawValue) -> Result<Map<String, Value>> {
 }
 
 fn no_object() -> Error {
-    out_of_order("an item is no object")
+    protocol_error("an item is no object")
 }
 
 /// Returns the fields of a call that no part of [`ToolCall`] holds, if there are any, with the id

@@ -193,9 +193,9 @@ impl Encoder {
         }
     }
 
-    /// Writes the events that `encode` appends, on a thread for blocking work if they may have
-    /// [`LARGE_EVENTS`] or more; `len` is the estimate. Returns `guard`, which is held until they
-    /// are written, also if the future is dropped.
+    /// Writes the events that `encode` appends, on a thread for blocking work if `len`, their
+    /// estimated size, is [`LARGE_EVENTS`] or more. Returns their bytes and `guard`, which is held
+    /// until they are written, also if the future is dropped.
     ///
     /// # Errors
     ///

@@ -95,7 +95,7 @@ impl LaneCall {
 pub(super) struct NewResult {
     pub(super) is_denied: bool,
     /// True if the reader has been shown the call.
-    pub(super) has_call: bool,
+    pub(super) is_call_shown: bool,
 }
 
 impl Lane {
@@ -261,10 +261,10 @@ impl Lane {
         if std::mem::replace(&mut call.has_result, true) {
             return None;
         }
-        let has_call = std::mem::replace(&mut call.is_shown, true);
+        let is_call_shown = std::mem::replace(&mut call.is_shown, true);
         Some(NewResult {
             is_denied: call.is_denied,
-            has_call,
+            is_call_shown,
         })
     }
 
@@ -294,7 +294,8 @@ impl Lane {
         }
     }
 
-    /// Returns a call of this agent. A call that has not been shown is from an earlier run.
+    /// Returns a call of this agent. One that is missing is from an earlier run; it is added, as a
+    /// call that the reader has not been shown.
     fn call(&mut self, call_id: &Arc<str>, name: &Arc<str>) -> &mut LaneCall {
         self.calls
             .entry(call_id.clone())

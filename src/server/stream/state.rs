@@ -347,7 +347,7 @@ impl StreamState {
         let Some(new_result) = new_result else {
             return;
         };
-        let earlier = self.earlier_call(call_id, new_result.has_call);
+        let earlier = self.earlier_call(call_id, new_result.is_call_shown);
         let subagent = self.lanes.id_of(envelope);
         let result = CallResult {
             id: self.lanes.shown_call_id(&subagent, call_id),

@@ -194,18 +194,21 @@ async fn permission_rules_apply_to_the_redirect_target() {
 
 #[tokio::test]
 async fn name_without_an_address_is_an_error() {
-    struct Nowhere;
+    struct Nowhere(String);
 
     #[async_trait]
     impl Resolver for Nowhere {
         async fn resolve(&self, _host: &str) -> io::Result<Vec<IpAddr>> {
-            Err(io::Error::other("no such name"))
+            Err(io::Error::other(self.0.clone()))
         }
     }
 
-    let tool = WebFetch::new().resolver(Nowhere);
+    let tool = WebFetch::new().resolver(Nowhere("no such name".to_owned()));
     let error = text(&tool, "https://public.test/").await.unwrap_err();
     assert_eq!(error, "web_fetch: public.test has no address: no such name");
+    let tool = WebFetch::new().resolver(Nowhere("x".repeat(1_000_000)));
+    let error = text(&tool, "https://public.test/").await.unwrap_err();
+    assert!(error.len() < 1_000, "{} bytes", error.len());
     let tool = WebFetch::new().resolver(Names::new(&[&[]]));
     let error = text(&tool, "https://public.test/").await.unwrap_err();
     assert_eq!(error, "web_fetch: public.test has no address");
