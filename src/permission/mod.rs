@@ -162,11 +162,12 @@
 //! file does not see what that code does.
 //!
 //! Protected files are recognized by the names in a command. A name that the command makes with
-//! the shell is a question. So is a script that it makes, if the command has the name of a protected
-//! file anywhere in its text, or if another program changes the text of the script. With a rule that
-//! allows all of `Bash`, or in `bypassPermissions`, a program may still take the name from elsewhere:
-//! from a file, its own settings or patterns, an expression in another language (`'.bash' + 'rc'`),
-//! or because it installs such a file by purpose (`conda init`).
+//! the shell is a question. So is a script that it makes, if the command has the name of a
+//! protected file anywhere in its text, or if the script is a text of the command that another
+//! program, such as `base64 -d`, changes before the shell reads it. With a rule that allows all of
+//! `Bash`, or in `bypassPermissions`, a program may still take the name from elsewhere: from a
+//! file, its own settings or patterns, an expression in another language (`'.bash' + 'rc'`), or
+//! because it installs such a file by purpose (`conda init`).
 
 mod beneath;
 mod call_accesses;

@@ -25,6 +25,50 @@ pub(super) struct WordUse {
     pub(super) is_git: bool,
 }
 
+/// A word of a command, or of a text that it is given.
+struct WholeWord<'a> {
+    word: &'a Word,
+    /// True if the command leaves the files that it names as they are.
+    is_kept: bool,
+    /// True if it may name the folder of git as a folder to put files in.
+    may_replace: bool,
+    /// False if it is in a text that the program is given as input.
+    is_own: bool,
+}
+
+/// Returns the words of a command that may name files.
+fn whole_words(command: &SimpleCommand) -> impl Iterator<Item = WholeWord<'_>> {
+    let has_names = command
+        .program()
+        .is_some_and(|name| name == "git" || wraps(&name));
+    let may_replace = move |word: &Word| !has_names && is_folder_of_git(word);
+    let pairs = command.argv.windows(2).zip(1..);
+    let omitted_words = pairs.filter(|(pair, _)| omits(&pair[0]) && is_folder_of_git(&pair[1]));
+    let omitted_words: HashSet<usize> = omitted_words.map(|(_, index)| index).collect();
+    let texts: HashSet<usize> = command.texts.iter().copied().collect();
+    let words = command.argv.iter().enumerate();
+    let words = words.filter(move |(index, word)| !texts.contains(index) && !is_name(*index, word));
+    let words = words.map(move |(index, word)| WholeWord {
+        word,
+        is_kept: command.kept.binary_search(&index).is_ok() && !command.is_code,
+        may_replace: may_replace(word) && !omitted_words.contains(&index),
+        is_own: true,
+    });
+    let values = command.values.iter().map(move |word| WholeWord {
+        word,
+        is_kept: false,
+        may_replace: may_replace(word),
+        is_own: true,
+    });
+    let input_names = command.input_names.iter().map(|word| WholeWord {
+        word,
+        is_kept: false,
+        may_replace: false,
+        is_own: false,
+    });
+    words.chain(values).chain(input_names)
+}
+
 /// Returns the words of a command, and parts of them, that may name files, each with the index of
 /// its simple command and the word that it is a part of.
 pub(super) fn path_words(
@@ -33,82 +77,39 @@ pub(super) fn path_words(
     let commands = analysis.commands.iter().enumerate();
     commands.flat_map(|(at, command)| {
         let is_unknown = command.unlisted.is_some();
-        let is_git = command.program().is_some_and(|name| name == "git");
-        let has_labels = command
-            .program()
-            .is_some_and(|name| matches!(&*name, "gh" | "glab"));
-        let pairs = command.argv.windows(2).zip(1..);
-        let is_omitted = |pair: &[Word]| omits(&pair[0]) && is_folder_of_git(&pair[1]);
-        let omitted_words = pairs.filter(|(pair, _)| is_omitted(pair));
-        let omitted_words: HashSet<usize> = omitted_words.map(|(_, index)| index).collect();
-        let is_wrapper = command.program().is_some_and(|name| wraps(&name));
-        let has_names = is_git || is_wrapper;
-        let may_replace = move |word: &Word| !has_names && is_folder_of_git(word);
+        let program = command.program().unwrap_or_default();
+        let is_git = program == "git";
+        let has_labels = matches!(&*program, "gh" | "glab");
         let writes = command.changes && !is_unknown && !command.is("mkdir");
         let has_parts = is_unknown || is_git || command.is_code || command.has_parts;
-        let texts: HashSet<usize> = command.texts.iter().copied().collect();
-        let words = command
-            .argv
-            .iter()
-            .enumerate()
-            .filter(move |(index, word)| !texts.contains(index) && !is_name(*index, word))
-            .map(move |(index, word)| {
-                let may_replace = may_replace(word) && !omitted_words.contains(&index);
-                let is_kept = command.kept.binary_search(&index).is_ok();
-                (word, is_kept, true, may_replace)
-            });
         let is_examined = !command.may_be_evaluated();
         // A word such as `ARGS="--config x"` sets a variable for the builder.
         let sets_values = command.is("make") || command.is("gmake");
-        words
-            .chain(
-                command
-                    .values
-                    .iter()
-                    .map(move |word| (word, false, true, may_replace(word))),
-            )
-            .chain(
-                command
-                    .input_names
-                    .iter()
-                    .map(|word| (word, false, false, false)),
-            )
-            .flat_map(move |(whole, is_kept, is_word, may_replace)| {
-                let mut words = candidates(whole);
-                words.extend(has_labels.then(|| unlabelled(whole)).flatten());
-                let is_kept = is_kept && !command.is_code;
-                // A program may unpack it.
-                words.extend(is_unknown.then(|| whole.stem()));
-                let whole_count = words.len();
-                if has_parts {
-                    words.extend(pieces(whole, command));
-                }
-                let is_certain = is_word && is_examined;
-                let may_replace = is_certain && may_replace;
-                let words = words.into_iter().enumerate();
-                words.map(move |(index, word)| {
-                    let may_be_text = sets_values && index >= whole_count;
-                    (
-                        whole,
-                        word,
-                        is_kept,
-                        is_certain && !may_be_text,
-                        may_replace,
-                    )
-                })
-            })
-            .map(move |(whole, word, is_kept, is_certain, may_replace)| {
-                let is_replaced = command.changes || is_unknown || may_replace;
+        whole_words(command).flat_map(move |whole| {
+            let mut words = candidates(whole.word);
+            words.extend(has_labels.then(|| unlabelled(whole.word)).flatten());
+            // A program may unpack it.
+            words.extend(is_unknown.then(|| whole.word.stem()));
+            let whole_count = words.len();
+            if has_parts {
+                words.extend(pieces(whole.word, command));
+            }
+            let is_certain = whole.is_own && is_examined;
+            let is_replaced = command.changes || is_unknown || is_certain && whole.may_replace;
+            let words = words.into_iter().enumerate();
+            words.map(move |(index, word)| {
+                let may_be_text = sets_values && index >= whole_count;
                 let word_use = WordUse {
                     files: command.files,
-                    is_changed: command.files == Files::Changed && !is_kept,
-                    is_replaced: is_replaced && !is_kept,
-                    is_written: writes && !is_kept,
-                    is_certain,
+                    is_changed: command.files == Files::Changed && !whole.is_kept,
+                    is_replaced: is_replaced && !whole.is_kept,
+                    is_written: writes && !whole.is_kept,
+                    is_certain: is_certain && !may_be_text,
                     is_git,
                 };
-                ((at, whole), (word, word_use))
+                ((at, whole.word), (word, word_use))
             })
+        })
     })
 }
 

@@ -88,8 +88,8 @@ fn percent(key: &str, chosen: impl Fn(usize) -> bool, upper: bool) -> String {
     out
 }
 
-/// The longest piece of `key` in `text`, however it is spelled, that is longer than six bytes. A piece
-/// of digits alone is no leak: a text may contain durations, which have any digits.
+/// The longest piece of `key` in `text`, however it is spelled, that is longer than six bytes. A
+/// piece of digits alone is no leak: a text may contain durations, which have any digits.
 pub fn leak(text: &str, key: &str) -> Option<String> {
     for (name, spelling) in spellings(key) {
         if text.contains(&spelling) {

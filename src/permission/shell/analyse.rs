@@ -45,6 +45,7 @@ fn read(cx: &mut Context, command: &str) {
 
     // Some shells drop these: what is denied without them stays denied.
     let text = command.replace(|c: char| c == '\0' || is_hidden(c), "");
+    cx.has_extglob = text.contains("extglob");
     Parser::read(cx, &text);
     inspect(cx, &text);
 }

@@ -21,7 +21,7 @@ pub(super) fn expand(word: Word) -> Option<(Vec<Word>, bool)> {
     }
 
     let mut words = Vec::new();
-    let mut open = vec![word.parts];
+    let mut open = vec![word.parts.clone()];
     let (mut rounds, mut work) = (0, 0);
     while let Some(parts) = open.pop() {
         rounds += 1;
@@ -31,9 +31,14 @@ pub(super) fn expand(word: Word) -> Option<(Vec<Word>, bool)> {
         }
 
         match first_group(&parts) {
-            None => words.push(Word {
-                parts: parts.into_iter().map(settle).collect(),
-            }),
+            None => {
+                let parts = parts.into_iter().map(settle).collect();
+                words.push(if rounds > 1 || !open.is_empty() || !words.is_empty() {
+                    rejoined(parts, &word.parts)
+                } else {
+                    Word { parts }
+                });
+            }
             Some(Group { start, end, items }) => {
                 if items.len() > MOST {
                     return None;
@@ -54,6 +59,48 @@ pub(super) fn expand(word: Word) -> Option<(Vec<Word>, bool)> {
     }
 
     Some((words, rounds > 1))
+}
+
+/// Returns the word of the parts that the braces of `word` have left. Braces are expanded before
+/// `$` and `~`, so what they join may be a variable or a home folder.
+fn rejoined(mut parts: Vec<Part>, word: &[Part]) -> Word {
+    let unquoted = |part: &Part| match part {
+        Part::Text {
+            text,
+            quoted: false,
+        } => Some(text.clone()),
+        _ => None,
+    };
+    if parts
+        .iter()
+        .filter_map(unquoted)
+        .any(|text| text.contains('$'))
+    {
+        return Word::made();
+    }
+
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for at in 1..parts.len() {
+        let pair = &parts[at - 1..=at];
+        let continues = unquoted(&pair[1]).is_some_and(|text| text.starts_with(is_of_name));
+        if continues && !word.windows(2).any(|old_pair| old_pair == pair) {
+            if let Part::Value { name, .. } = &mut parts[at - 1] {
+                *name = None;
+            }
+        }
+    }
+
+    let first = parts.first().and_then(unquoted);
+    if let Some(text) = first.as_deref().and_then(|text| text.strip_prefix('~')) {
+        let end = text.find('/').unwrap_or(text.len());
+        let (user, after) = text.split_at(end);
+        let after = (!after.is_empty()).then(|| Part::Text {
+            text: after.to_owned(),
+            quoted: false,
+        });
+        parts.splice(..1, [Part::Home(user.to_owned())].into_iter().chain(after));
+    }
+    Word { parts }
 }
 
 struct Group {
@@ -94,14 +141,26 @@ fn first_group(parts: &[Part]) -> Option<Group> {
             return Some(Group { start, end, items });
         }
 
+        let content = &parts[start + 1..end];
         if let [
             Part::Text {
                 text,
                 quoted: false,
             },
-        ] = &parts[start + 1..end]
+        ] = content
             && let Some(items) = sequence(text)
         {
+            return Some(Group { start, end, items });
+        }
+
+        // Bash drops the braces around what is no sequence if it has a comma at any depth.
+        let may_have_comma = |part: &Part| match part {
+            Part::Brace(c) => *c == ',',
+            Part::Text { text, .. } => text.contains(','),
+            _ => true,
+        };
+        if content.iter().any(may_have_comma) {
+            let items = vec![content.to_vec()];
             return Some(Group { start, end, items });
         }
     }
@@ -160,6 +219,12 @@ fn sequence(text: &str) -> Option<Vec<Vec<Part>>> {
     } else {
         (number(ends[0])?, number(ends[1])?, false)
     };
+
+    // Between the capital letters and the others there are a backslash, a bracket and a backtick.
+    let is_capital = |s: &str| s.starts_with(|c: char| c.is_ascii_uppercase());
+    if is_letters && is_capital(ends[0]) != is_capital(ends[1]) {
+        return Some(vec![Word::made().parts]);
+    }
 
     let step = match ends.get(2) {
         Some(step) => usize::try_from(number(step)?.unsigned_abs()).ok()?.max(1),

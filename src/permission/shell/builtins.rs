@@ -101,8 +101,8 @@ fn printf(cx: &mut Context, args: &[Word]) {
     }
 }
 
-/// Notes that a name may start another program: by a remembered path, a builtin of a file, or an
-/// alias where the shell replaces them.
+/// Notes that a name may start another program, by a remembered path, a builtin of a file, or an
+/// alias where the shell replaces them; and that the shell reads names in another way.
 fn renames(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let args = &command.argv[1..];
     let has_letter = |letter: char| {
@@ -119,8 +119,15 @@ fn renames(cx: &mut Context, name: &str, command: &SimpleCommand) {
     match name {
         "hash" => cx.renames |= has_letter('p'),
         "enable" => cx.renames |= has_letter('f'),
-        "shopt" => cx.expands_aliases |= names("expand_aliases"),
-        "set" => cx.expands_aliases |= names("posix"),
+        "shopt" | "set" => {
+            let setting = if name == "set" {
+                "posix"
+            } else {
+                "expand_aliases"
+            };
+            cx.expands_aliases |= names(setting);
+            changes_reading(cx, name, args);
+        }
         // Other shells replace aliases in any case; one that a command starts may be another.
         "alias" => cx.expands_aliases |= cx.shell != Shell::Bash || !command.via.is_empty(),
         "declare" | "typeset" | "local" | "read" | "mapfile" | "readarray" | "printf" => {
@@ -187,6 +194,23 @@ fn trap(cx: &mut Context, command: &SimpleCommand, args: &[Word]) {
     cx.note(Reason::Builtin("trap".to_owned()));
     if let Some(text) = args.iter().find(|word| !word.starts_with_dash()) {
         run_word(cx, command, "trap", text);
+    }
+}
+
+/// Notes a setting with which the shell reads scripts, or compares names of files, in another way.
+pub(super) fn changes_reading(cx: &mut Context, name: &str, words: &[Word]) {
+    const SETTINGS: [&str; 4] = [
+        "histexpand",
+        "history",
+        "interactive_comments",
+        "nocaseglob",
+    ];
+    let is_setting = |word: &Word| {
+        let text = word.literal().unwrap_or_default();
+        SETTINGS.contains(&&*text) || name == "set" && text.starts_with('-') && text.contains('H')
+    };
+    if words.iter().any(is_setting) {
+        cx.leave_out(Reason::Builtin(name.to_owned()));
     }
 }
 

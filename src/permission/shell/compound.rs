@@ -76,6 +76,8 @@ impl Parser<'_> {
                 return Ok(());
             }
 
+            // Bash takes it for arithmetic if its parentheses end together.
+            self.cx.leave_out(Reason::Syntax("`((` without arithmetic"));
             self.pos = start;
         }
 
@@ -306,7 +308,7 @@ impl Parser<'_> {
                 Some(b')') if depth > 0 => depth -= 1,
                 Some(b'|') if depth > 0 || self.peek_at(1) != Some(b'|') => {}
                 Some(b' ' | b'\t') if depth > 0 => {}
-                Some(b'<' | b'>' | b'&' | b';') if depth > 0 => {
+                Some(b'<' | b'>' | b'&' | b';' | b'\n') if depth > 0 => {
                     return self.cx.stop("a regular expression");
                 }
                 _ => match self.word()? {

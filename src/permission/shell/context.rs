@@ -8,7 +8,7 @@ use super::environment::{
     is_harmless, is_local, is_outer, is_run, is_set_by_shell, names_files, written_files,
 };
 use super::evaluated::{evaluates, is_evaluated};
-use super::inputs::{has_output, text_of};
+use super::inputs::has_output;
 use super::loops::Loops;
 use super::word::{LISTED, OUTER, Part, Word};
 use crate::backend::Shell;
@@ -26,7 +26,7 @@ pub(super) const MAX_WORDS: usize = 64 * 1024;
 /// The maximum number of paths whose use is known.
 const MAX_PATHS: usize = 32 * 1024;
 /// The maximum number of words that a word with variables is examined as.
-const MAX_GUESSES: usize = 16;
+pub(super) const MAX_GUESSES: usize = 16;
 
 /// Parsing ended; the reason is among the findings.
 #[derive(Debug)]
@@ -99,6 +99,8 @@ pub(super) struct Context {
     pub(super) sets_folders: bool,
     /// Files that variables may make programs write.
     pub(super) possible_files: Vec<Word>,
+    /// True if the text of the command has the name of the setting `extglob`.
+    pub(super) has_extglob: bool,
     /// True if the command makes a script that is only known when the shell runs it.
     pub(super) hides_script: bool,
     /// The default values in the expansions of the word being parsed.
@@ -254,13 +256,6 @@ impl Context {
         Ok(self.analysis.commands.len() - 1)
     }
 
-    /// Notes that other commands may read what those from an index on print.
-    pub(super) fn feed_from(&mut self, first: usize) {
-        let start = self.printers_of_text.partition_point(|at| *at < first);
-        self.feeding_printers
-            .extend(&self.printers_of_text[start..]);
-    }
-
     /// Notes the value of `$_` after a command, unless it has variables: their values are examined
     /// later, as commands of their own.
     fn record_last(&mut self, command: &SimpleCommand) {
@@ -405,23 +400,6 @@ impl Context {
         }
     }
 
-    /// Notes that the variable may hold a line that a substitution prints, which is not certain.
-    fn record_output(&mut self, name: &str, value: Option<&Word>) {
-        let Some(value) = value.filter(|value| has_output(value)) else {
-            return;
-        };
-        let text = text_of(self, value, 0);
-        self.add_possible_value(name, text);
-    }
-
-    /// Notes that the variable may hold a text, if that is one line without variables.
-    pub(super) fn add_possible_value(&mut self, name: &str, text: String) {
-        let values = self.constants.entry(name.to_owned()).or_default();
-        if values.len() < MAX_GUESSES && !text.contains(['\n', '$']) {
-            values.push(Word::from_text(text));
-        }
-    }
-
     /// Notes that the variable is a table of other programs for names, or that the shell replaces
     /// aliases because of it. Keeps the text of its value.
     fn record_table(&mut self, name: &str, value: Option<&Word>) {
@@ -441,7 +419,7 @@ impl Context {
 
     /// Returns `true` if no part of the value is a home folder, a name of a file or a variable that
     /// the script sets.
-    fn is_foreign(&self, value: &Word) -> bool {
+    pub(super) fn is_foreign(&self, value: &Word) -> bool {
         let is_own = |part: &Part| match part {
             Part::Value { name, .. } => {
                 let name = name.as_deref().unwrap_or(LISTED);
@@ -452,11 +430,6 @@ impl Context {
             part => matches!(part, Part::Home(_)),
         };
         !self.analysis.makes(value) && !value.parts.iter().any(is_own)
-    }
-
-    /// Notes a script that is only known when the shell runs it, unless it comes from outside.
-    pub(super) fn hide_script(&mut self, script: &Word) {
-        self.hides_script |= !self.is_guessing && !self.is_foreign(script);
     }
 
     /// Returns `true` if a program of which the output is known in part may be another one.

@@ -79,6 +79,9 @@ impl Parser<'_> {
                 return Ok(());
             }
 
+            // Bash takes it for arithmetic if its parentheses end together.
+            self.cx
+                .leave_out(Reason::Syntax("`$((` without arithmetic"));
             self.pos = start;
         }
 
@@ -308,7 +311,20 @@ impl Parser<'_> {
                 b'\\' => {
                     near.next();
                 }
-                b'\'' => return Some(byte),
+                b'\'' => {
+                    // As a quote and as text, plain characters up to its partner end nothing.
+                    let text = near.as_slice();
+                    let end = text.iter().position(|byte| *byte == b'\'');
+                    let is_plain = |end: &usize| {
+                        let text = &text[..*end];
+                        let has_mark = text.iter().any(|byte| b"\"{}$`".contains(byte));
+                        !has_mark && !text.ends_with(b"\\")
+                    };
+                    match end.filter(is_plain) {
+                        Some(end) => near = text[end + 1..].iter(),
+                        None => return Some(byte),
+                    }
+                }
                 b'"' => has_double = true,
                 b'}' => return Some(if has_double { b'"' } else { byte }),
                 _ => {}
@@ -434,7 +450,7 @@ impl Parser<'_> {
             }
             b' ' | b'\t' | b'\n' => self.bump(),
             b'"' | b'\'' => self.arithmetic_quote(c, word),
-            b'\\' => self.cx.stop("a backslash in arithmetic"),
+            b'\\' | b'{' | b'}' | b';' | b'#' => self.cx.stop("a mark in arithmetic"),
             _ => {
                 self.cx.note(Reason::Expansion("arithmetic"));
                 self.bump()
@@ -448,15 +464,31 @@ impl Parser<'_> {
             self.cx.note(Reason::Expansion("arithmetic"));
         }
         self.bump()?;
+        let mut open = Vec::new();
         loop {
             match self.peek() {
-                Some(c) if c == quote => return self.bump(),
-                None
-                | Some(b'(' | b')' | b'[' | b']' | b'{' | b'}' | b';' | b'\\' | b'"' | b'\'') => {
+                Some(c) if c == quote && open.is_empty() => return self.bump(),
+                Some(c @ (b'$' | b'`')) => self.arithmetic_part(c, word)?,
+                Some(c) if quote == b'"' && (c.is_ascii_alphanumeric() || c == b'_') => {
+                    self.arithmetic_part(c, word)?;
+                }
+                Some(b'(') => {
+                    open.push(b')');
+                    self.bump()?;
+                }
+                Some(b'[') => {
+                    open.push(b']');
+                    self.bump()?;
+                }
+                Some(c @ (b')' | b']')) if open.last() == Some(&c) => {
+                    open.pop();
+                    self.bump()?;
+                }
+                None | Some(b')' | b']' | b'{' | b'}' | b'\\' | b'"') => {
                     return self.cx.stop("a quote in arithmetic");
                 }
-                Some(c) if quote == b'"' && (c.is_ascii_alphanumeric() || b"$`_".contains(&c)) => {
-                    self.arithmetic_part(c, word)?;
+                Some(b'\'') if quote == b'\'' => {
+                    return self.cx.stop("a quote in arithmetic");
                 }
                 Some(_) => self.bump()?,
             }

@@ -144,7 +144,7 @@ impl Parser<'_> {
         }
 
         self.blanks()?;
-        let is_standard = matches!(&number[..], b"" | b"0");
+        let is_standard = number.iter().all(|byte| *byte == b'0');
         if matches!(operator, "<<" | "<<-") {
             self.here_document(operator == "<<-", is_standard)?;
             return Ok(true);
@@ -152,13 +152,10 @@ impl Parser<'_> {
 
         let count = self.cx.analysis.paths.len();
         let is_input = operator.starts_with('<');
-        let former_input = (command.input.clone(), command.input_file.clone());
-        let has_standard_input = former_input.0.is_some() && !command.is_other_input;
-        self.targets(operator, command)?;
-        if is_input && !is_standard && has_standard_input {
-            (command.input, command.input_file) = former_input;
-        } else if is_input {
-            command.is_other_input = !is_standard;
+        if is_input {
+            self.input(operator, is_standard, command)?;
+        } else {
+            self.targets(operator, command)?;
         }
         // By another name, such as `/dev/stdout` after `1< file`, the file is opened once more, to
         // be read or to be written.
@@ -171,6 +168,36 @@ impl Parser<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Parses the word behind the operator of an input. The last standard input counts, and a text
+    /// on another descriptor only without one.
+    fn input(
+        &mut self,
+        operator: &str,
+        is_standard: bool,
+        command: &mut SimpleCommand,
+    ) -> Parse<()> {
+        let former_input = (command.input.clone(), command.input_file.clone());
+        let has_standard_input = former_input.0.is_some() && !command.is_other_input;
+        self.targets(operator, command)?;
+        if !is_standard && has_standard_input {
+            (command.input, command.input_file) = former_input;
+            self.cx.hides_script |= !self.cx.is_guessing;
+            return Ok(());
+        }
+
+        command.is_other_input = !is_standard;
+        if is_standard {
+            // Nobody reads the documents before it.
+            let documents = self.heredocs.iter_mut().rev();
+            let is_own =
+                |document: &&mut Pending| document.command.is_none() && document.group.is_empty();
+            documents
+                .take_while(is_own)
+                .for_each(|document| document.is_standard = false);
+        }
+        Ok(())
     }
 
     /// Parses the word behind the operator of a redirection, of which braces make several words.
@@ -245,6 +272,8 @@ impl Parser<'_> {
                 // `> >(command)`: the command is in the list. `< <(command)` is a pipe.
                 if operator == "<" {
                     command.piped = Some(inputs::output_in(&target));
+                    command.input = None;
+                    command.input_file = None;
                 }
                 return;
             }
@@ -254,7 +283,10 @@ impl Parser<'_> {
 
         if operator.starts_with('<') {
             self.cx.add_path(Use::Read, target.clone());
-            command.input_file = Some(target.clone());
+            // The number of a descriptor is no file.
+            if operator != "<&" {
+                command.input_file = Some(target.clone());
+            }
             command.input = Some(Word::unknown());
             if operator == "<>" {
                 self.cx.add_path(Use::Write, target);
@@ -338,6 +370,7 @@ impl Parser<'_> {
                         command.is_other_input = true;
                     } else {
                         self.cx.keep_text(&word);
+                        self.cx.hides_script |= !self.cx.is_guessing;
                     }
                 }
                 None => {
@@ -346,7 +379,9 @@ impl Parser<'_> {
                     // The last one of the group is its input.
                     let later = documents[index + 1..].iter();
                     let mut later = later.take_while(|next| next.group == pending.group);
-                    if pending.is_standard && !later.any(|next| next.is_standard) {
+                    if !pending.is_standard {
+                        self.cx.hides_script |= !self.cx.is_guessing;
+                    } else if !later.any(|next| next.is_standard) {
                         self.share_input(pending.group.clone(), word);
                     }
                 }
@@ -393,9 +428,9 @@ impl Parser<'_> {
             if text == pending.delimiter {
                 return Ok(body);
             }
-            // In a substitution, bash ends it here, too. Other shells do not.
+            // In a substitution, bash ends it at a line that begins so and has the parenthesis.
             let after = text.strip_prefix(&*pending.delimiter);
-            if self.cx.depth > 0 && after.is_some_and(|after| after.starts_with(')')) {
+            if self.cx.depth > 0 && after.is_some_and(|after| after.contains(')')) {
                 return self
                     .cx
                     .stop("a parenthesis behind the end of a here-document");

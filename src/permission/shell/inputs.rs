@@ -12,10 +12,11 @@ use std::slice;
 use crate::permission::programs::{Dash, first_operand, is_interpreter, model, wraps};
 
 use super::analysis::SimpleCommand;
-use super::context::Context;
+use super::context::{Context, MAX_GUESSES};
 use super::evaluated::unescaped;
 use super::shells::{run_text, script_of};
-use super::word::{Part, Word};
+use super::word::{OUTER, Part, Word};
+use crate::util::text::floor_char_boundary;
 
 /// The maximum number of pipes that a text is followed through.
 const MAX_PIPES: usize = 8;
@@ -34,6 +35,41 @@ pub(super) fn output_name(cx: &mut Context, first: usize) -> Option<String> {
     let name = (last >= first).then(|| format!("/{last}"))?;
     cx.analysis.unknown.insert(name.clone());
     Some(name)
+}
+
+impl Context {
+    /// Notes that other commands may read what those from an index on print.
+    pub(super) fn feed_from(&mut self, first: usize) {
+        let start = self.printers_of_text.partition_point(|at| *at < first);
+        self.feeding_printers
+            .extend(&self.printers_of_text[start..]);
+    }
+
+    /// Notes that the variable may hold a line that a substitution prints, which is not certain.
+    pub(super) fn record_output(&mut self, name: &str, value: Option<&Word>) {
+        let Some(value) = value.filter(|value| has_output(value)) else {
+            return;
+        };
+        let text = text_of(self, value, 0);
+        self.add_possible_value(name, text);
+    }
+
+    /// Notes that the variable may hold a text, if that is one line without variables.
+    pub(super) fn add_possible_value(&mut self, name: &str, text: String) {
+        let values = self.constants.entry(name.to_owned()).or_default();
+        if values.len() < MAX_GUESSES && !text.contains(['\n', '$']) {
+            values.push(Word::from_text(text));
+        }
+    }
+
+    /// Notes a script that is only known when the shell runs it, unless it comes from outside.
+    pub(super) fn hide_script(&mut self, script: &Word) {
+        let mut own_script = script.clone();
+        // The script around it holds what is not known of this one.
+        let is_outer = |part: &Part| part.variable() == Some(OUTER);
+        own_script.parts.retain(|part| !is_outer(part));
+        self.hides_script |= !self.is_guessing && !self.is_foreign(&own_script);
+    }
 }
 
 /// Returns the index of the command of which the part is the output.
@@ -90,18 +126,46 @@ pub(super) fn is_composed(cx: &Context, mut index: usize) -> bool {
         if !cx.spend_text_work(STEP_WORK) {
             return false;
         }
-        if source.argv.first().is_some_and(is_printer) {
-            return is_changed;
+        if let Some(at) = printer_in(source) {
+            let mut words = source.argv[at + 1..].iter();
+            return is_changed && words.any(|word| has_own_text(cx, word));
         }
         let name = source.program().unwrap_or_default();
         is_changed |= !matches!(&*name, "cat" | "tee");
         match (source.standard_input(), source.piped) {
-            (Some(_), _) => return is_changed,
+            (Some(input), _) => {
+                return is_changed && source.input_file.is_none() && has_own_text(cx, input);
+            }
             (None, Some(Some(before))) => index = before,
             (None, _) => return false,
         }
     }
     is_changed
+}
+
+/// Returns `true` if a word has a letter or a digit that the command line writes or makes. In a
+/// format of `printf`, that is one which is neither a conversion nor an escape.
+fn has_own_text(cx: &Context, word: &Word) -> bool {
+    word.parts.iter().any(|part| match part {
+        Part::Value { .. } => !cx.is_foreign(&Word {
+            parts: vec![part.clone()],
+        }),
+        part => part.text().is_none_or(|text| {
+            let mut pieces = text.split(['%', '\\']);
+            let first = pieces.next().unwrap_or_default();
+            let is_mark = |c: char| c.is_ascii_alphabetic();
+            let mut pieces = pieces.map(|piece| piece.strip_prefix(is_mark).unwrap_or(piece));
+            let is_own = |piece: &str| piece.contains(char::is_alphanumeric);
+            is_own(first) && !first.starts_with('-') || pieces.any(is_own)
+        }),
+    })
+}
+
+/// Returns the index of the word of a command that is `echo` or `printf`, also behind a wrapper.
+fn printer_in(command: &SimpleCommand) -> Option<usize> {
+    let name = command.program()?;
+    let count = if wraps(&name) { command.argv.len() } else { 1 };
+    command.argv.iter().take(count).position(is_printer)
 }
 
 fn is_printer(word: &Word) -> bool {
@@ -118,8 +182,7 @@ fn printed(cx: &Context, mut index: usize, depth: usize) -> Option<String> {
         }
         let source = cx.analysis.commands.get(index)?;
         let name = source.program()?;
-        let count = if wraps(&name) { source.argv.len() } else { 1 };
-        if let Some(at) = source.argv.iter().take(count).position(is_printer) {
+        if let Some(at) = printer_in(source) {
             return Some(echoed(cx, &source.argv[at..], depth));
         }
         if let Some(input) = source.standard_input() {
@@ -182,29 +245,31 @@ fn formatted(cx: &Context, format: &str, values: &[String]) -> String {
 fn convert(piece: &str, values: &mut slice::Iter<'_, String>, text: &mut String) {
     let is_flag = |c: char| c.is_ascii_digit() || "-+ #.*'".contains(c);
     let conversion = piece.trim_start_matches(is_flag);
-    // It prints its own text, a date only where that has a `%`.
-    let date = conversion.strip_prefix('(');
-    if let Some((format, after)) = date.and_then(|date| date.split_once(")T")) {
-        values.next();
-        text.push_str(format);
-        text.push_str(after);
-        return;
-    }
-
     let flags = &piece[..piece.len() - conversion.len()];
     // Each `*` takes a value; the last one may be the precision.
     let numbers: Vec<&String> = flags.matches('*').filter_map(|_| values.next()).collect();
-    let mut conversion = conversion.chars();
-    let precision = match (conversion.next(), flags.split_once('.')) {
+    let own_value = values.next().map_or("", String::as_str);
+
+    // `%(..)T` prints its own text, a date only where that has a `%`. The sizes of numbers are
+    // ignored.
+    let date = conversion.strip_prefix('(');
+    let date = date.and_then(|date| date.split_once(")T"));
+    let mut chars = conversion
+        .trim_start_matches(['h', 'j', 'l', 'L', 't', 'z'])
+        .chars();
+    let kind = chars.next().filter(|_| date.is_none());
+    let (value, after) = date.unwrap_or((own_value, chars.as_str()));
+
+    // A number of bytes.
+    let precision = match (kind, flags.split_once('.')) {
         (Some('c'), _) => Some(1),
         (_, Some((_, "*"))) => numbers.last().and_then(|number| number.parse().ok()),
         (_, Some((_, digits))) => Some(digits.parse().unwrap_or(0)),
         (_, None) => None,
     };
-    let value = values.next().map_or("", String::as_str);
-    let end = precision.and_then(|count| value.char_indices().nth(count));
-    text.push_str(&value[..end.map_or(value.len(), |(at, _)| at)]);
-    text.push_str(conversion.as_str());
+    let len = precision.unwrap_or(value.len()).min(value.len());
+    text.push_str(&value[..floor_char_boundary(value, len)]);
+    text.push_str(after);
 }
 
 /// Returns the texts that are the input of a command. The input of a command in a group is a part

@@ -20,6 +20,9 @@ const SYSTEM: &str = "\
     /bin/ /sbin/ /usr/bin/ /usr/sbin/ /usr/local/bin/ /usr/local/sbin/ /opt/homebrew/bin/ \
     /run/current-system/sw/bin/";
 
+/// The maximum number of names in the text of a command that are compared.
+const MAX_NAMES: usize = 512;
+
 /// The maximum nesting depth of texts that the shell may evaluate.
 const MAX_ROUNDS: usize = 40;
 
@@ -37,8 +40,8 @@ pub(super) fn inspect(cx: &mut Context, text: &str) {
             break;
         }
     }
-    if cx.hides_script {
-        let files = names_in_script(text);
+    if cx.hides_script || has_other_names(cx) {
+        let files = names_in_script(cx, text);
         cx.possible_files.extend(files);
     }
     for file in std::mem::take(&mut cx.possible_files) {
@@ -55,20 +58,31 @@ pub(super) fn inspect(cx: &mut Context, text: &str) {
 }
 
 /// Returns the names that a script may use which the text of a command makes: those in the text, in
-/// which quotes are only marks, and a backslash may be one.
-fn names_in_script(text: &str) -> Vec<Word> {
+/// which quotes are only marks, and a backslash or a `$` may be one.
+fn names_in_script(cx: &mut Context, text: &str) -> Vec<Word> {
     let text = text.replace(['"', '\''], "");
     let joined_text = text.replace('\\', "");
     let names = inputs::names_in(&text).chain(inputs::names_in(&joined_text));
-    let names: HashSet<&str> = names.filter(|name| name.contains('.')).collect();
-    let words = names.into_iter().map(Word::from_text);
+    let pieces = names.flat_map(|name| name.split(['$', '`']).chain([name]));
+    // Words at the end of a sentence are no names of files.
+    let names = pieces.map(|name| name.trim_end_matches('.'));
+    let names: HashSet<&str> = names.filter(|name| name.contains(['.', '~'])).collect();
+    if names.len() > MAX_NAMES {
+        cx.leave_out(Reason::Limit("number of paths"));
+    }
+    let words = names.into_iter().take(MAX_NAMES).map(Word::from_text);
     words.map(Word::with_home).collect()
+}
+
+/// Returns `true` if the name of a program may start another one.
+fn has_other_names(cx: &Context) -> bool {
+    cx.renames || cx.has_alias && cx.expands_aliases
 }
 
 /// Notes that nothing is known of the programs if a name may start another one.
 fn renamed(cx: &mut Context) {
     const OWN: [&str; 5] = ["alias", "enable", "hash", "shopt", "unalias"];
-    if !(cx.renames || cx.has_alias && cx.expands_aliases) {
+    if !has_other_names(cx) {
         return;
     }
     for command in &mut cx.analysis.commands {
@@ -249,27 +263,41 @@ fn makes_names(name: &str, command: &SimpleCommand) -> bool {
     if !name.contains("rename") && name != "mmv" {
         return false;
     }
-    let mut options = command.argv[1..].iter().take_while(|word| !word.is("--"));
+    let words = &command.argv[1..];
+    let mut options = words.iter().take_while(|word| !word.is("--"));
     let is_trial = options.any(|word| {
         let option = word.literal().unwrap_or_default();
         matches!(&*option, "-n" | "-nv" | "-vn" | "--no-act" | "--nono")
     });
     // Code runs in a trial as well.
-    !is_trial || !command.argv[1..].iter().all(is_pattern_or_name)
+    let has_code = words.iter().any(|word| {
+        let option = word.literal_prefix();
+        ["-e", "-E", "--e"]
+            .iter()
+            .any(|start| option.starts_with(start))
+    });
+    let mut operands = words.iter().filter(|word| !word.starts_with_dash());
+    !is_trial || has_code || !operands.next().is_none_or(is_substitution)
 }
 
-/// Returns `true` if a word is a substitution without code, as in `s/a/b/g`, or a name of files.
-fn is_pattern_or_name(word: &Word) -> bool {
-    let text = word.to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./^*?,:#=[]".contains(c);
-    match text.split('/').collect::<Vec<_>>()[..] {
-        ["s" | "y" | "tr", from, to, flags] => {
-            !from.contains(['{', '@'])
-                && !to.contains(['{', '@'])
-                && flags.chars().all(|c| "gi".contains(c))
+/// Returns `true` if a word is plain text, or substitutions without code, as in `s/a/b/g`.
+fn is_substitution(word: &Word) -> bool {
+    let Some(text) = word.literal() else {
+        return false;
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.* +?^,:#=()|".contains(c);
+    text.split(';').map(str::trim).all(|text| {
+        let mark = text.find(|c: char| !c.is_ascii_lowercase());
+        let mark = mark.and_then(|at| text[at..].chars().next());
+        let parts: Vec<&str> = mark.map_or_else(Vec::new, |mark| text.split(mark).collect());
+        match parts[..] {
+            ["s" | "y" | "tr", from, to, flags] => {
+                from.chars().chain(to.chars()).all(is_plain)
+                    && flags.chars().all(|c| "gi".contains(c))
+            }
+            _ => text != "unlink" && text.chars().all(|c| is_plain(c) && !"()".contains(c)),
         }
-        _ => text.chars().all(is_plain),
-    }
+    })
 }
 
 fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {

@@ -1,7 +1,8 @@
 //! Words: quotes, escapes and where expansions begin.
 
-use super::analysis::Use;
+use super::analysis::{Reason, Use};
 use super::brace;
+use super::compound::is_name;
 use super::context::Parse;
 use super::inputs::output_name;
 use super::parser::Parser;
@@ -181,6 +182,12 @@ impl Parser<'_> {
             }
             _ => {
                 let may_close = may_close(rest);
+                let is_subscript = word.plain().is_some_and(|name| is_name(&name));
+                if is_subscript && end.is_some_and(|end| b" \t\n;&|()<>".contains(&rest[end])) {
+                    // Where an assignment may stand, bash reads up to the bracket that closes.
+                    self.cx
+                        .leave_out(Reason::Syntax("a blank or a mark in a subscript"));
+                }
                 self.bump()?;
                 if may_close {
                     // What stands between is not worked out.
@@ -379,6 +386,12 @@ impl Parser<'_> {
         }
         if user.starts_with(['+', '-']) {
             self.cx.bash_only("`~+`");
+        }
+
+        // A quote before the first slash makes it plain text.
+        if self.peek().is_some_and(|b| b"\"'\\$`".contains(&b)) {
+            word.push_text(&format!("~{user}"), true);
+            return Ok(());
         }
 
         let ends = self.peek().is_none_or(|b| b"/: \t\n;&|()<>".contains(&b));

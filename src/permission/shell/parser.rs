@@ -203,16 +203,23 @@ impl<'a> Parser<'a> {
             self.newlines()?;
         }
     }
+    /// Skips the `!` at the cursor.
+    fn negation(&mut self) -> Parse<()> {
+        // The commands behind the first one then run if it fails.
+        self.cx.is_chain = self.cx.is_chain && self.cx.has_changed();
+        if self.peek_at(1) == Some(b'(') && self.cx.has_extglob {
+            // With `extglob`, it is the beginning of a word.
+            self.cx
+                .leave_out(Reason::Syntax("a parenthesis behind `!`"));
+        }
+        self.bump_by(1)
+    }
 
     fn pipeline(&mut self) -> Parse<()> {
         loop {
             self.blanks()?;
             match self.reserved() {
-                Some("!") => {
-                    // The commands behind the first one then run if it fails.
-                    self.cx.is_chain = self.cx.is_chain && self.cx.has_changed();
-                    self.bump_by(1)?;
-                }
+                Some("!") => self.negation()?,
                 Some("time") => {
                     self.bump_by(4)?;
                     self.blanks()?;

@@ -405,10 +405,14 @@ fn executed(argv: &[Word]) -> impl Iterator<Item = (Model<'_>, &[Word])> {
     })
 }
 
-/// Returns the number of words up to the end of a program that `find` runs.
+/// Returns the number of words up to the end of a program that `find` runs: a `;`, or a `+` behind
+/// `{}`.
 fn words_of_exec(words: &[Word]) -> usize {
-    let end = words.iter().position(|word| word.is(";") || word.is("+"));
-    end.unwrap_or(words.len())
+    let is_place = |word: &Word| word.is("{}") || word.is_dynamic();
+    let is_end = |at: &usize| {
+        words[*at].is(";") || *at > 0 && words[*at].is("+") && is_place(&words[at - 1])
+    };
+    (0..words.len()).find(is_end).unwrap_or(words.len())
 }
 
 /// Returns `true` if every program that `find` runs only reads.

@@ -3,7 +3,7 @@
 use std::slice;
 
 use super::analysis::{Reason, SimpleCommand};
-use super::builtins::is_harmless_setting;
+use super::builtins::{changes_reading, is_harmless_setting};
 use super::context::Context;
 use super::inputs;
 use super::parser::Parser;
@@ -204,6 +204,7 @@ impl Options {
             let names = options.end + 1..;
             options.end += 1 + text.matches(['o', 'O']).count();
             let names = argv.get(names.start..options.end).unwrap_or_default();
+            changes_reading(cx, name, names);
             let is_letter = |c: char| "-+ceuxvfsnobmhCETP".contains(c);
             if !text.chars().all(is_letter) || !names.iter().all(is_harmless_setting) {
                 cx.note(Reason::Option(name.to_owned(), text));
@@ -224,7 +225,8 @@ pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_sh
 
     cx.note(Reason::ShellInput(name.to_owned()));
     if is_shell || SHELLS.contains(&name) || matches!(name, "source" | ".") {
-        cx.hides_script |= !cx.is_guessing && command.input_file.is_none();
+        let is_given = command.piped.is_some() || command.input.is_some();
+        cx.hides_script |= is_given && !cx.is_guessing && command.input_file.is_none();
         if inputs::has_composed_input(cx, command) {
             cx.leave_out(Reason::ShellInput(name.to_owned()));
         }

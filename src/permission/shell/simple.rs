@@ -35,6 +35,14 @@ fn is_array(value: &Word, argv: &[Word]) -> bool {
     prefix.starts_with('(') || prefix.is_empty() && value.is_dynamic() && argv.iter().any(is_option)
 }
 
+/// Returns `true` if a text begins with a bracket, and a blank or a mark that ends a word is before
+/// the bracket that closes it.
+fn has_blank_in_subscript(text: &[u8]) -> bool {
+    let is_end = |byte: &&u8| b" \t\n;&|()<>]".contains(*byte);
+    let end = text.iter().take(512).find(is_end);
+    text.first() == Some(&b'[') && end.is_some_and(|byte| *byte != b']')
+}
+
 impl Parser<'_> {
     /// A simple command, or a function definition that looks like one at first.
     pub(super) fn simple(&mut self) -> Parse<Stage> {
@@ -68,12 +76,8 @@ impl Parser<'_> {
             let default_count = self.cx.defaults.len();
             let words = self.expanded_words(group)?;
             let defaults = self.cx.defaults.split_off(default_count);
-            // The word may be a program and its words.
-            let is_program = first || self.starts_words(&command);
-            for text in defaults.into_iter().filter(|_| is_program) {
-                let outer = std::mem::replace(&mut self.cx.is_guessing, true);
-                self.cx.run_later("${..}", text);
-                self.cx.is_guessing = outer;
+            if !defaults.is_empty() && (first || self.starts_words(&command)) {
+                self.run_defaults(defaults);
             }
             if words.is_empty() {
                 break;
@@ -100,7 +104,8 @@ impl Parser<'_> {
             let has_document = self.heredocs.len() > first_document;
             let document = has_document.then(Word::unknown);
             let input = command.input.clone().filter(|_| !command.is_other_input);
-            self.cx.input = input.or(document).or(self.cx.input.take());
+            let pipe = command.piped.is_some().then(Word::unknown);
+            self.cx.input = input.or(document).or(pipe).or(self.cx.input.take());
         }
 
         let at = self.cx.add(command)?;
@@ -122,6 +127,7 @@ impl Parser<'_> {
         if !command.argv.is_empty() && !declares {
             return Ok(false);
         }
+        let start = self.pos;
 
         let default_count = self.cx.defaults.len();
         let Some((name, value)) = self.assignment()? else {
@@ -129,6 +135,11 @@ impl Parser<'_> {
         };
         for text in self.cx.defaults.split_off(default_count) {
             self.cx.add_possible_value(&name, text);
+        }
+        let subscript = self.src[start..self.pos].strip_prefix(name.as_bytes());
+        if declares && subscript.is_some_and(has_blank_in_subscript) {
+            // Bash reads it as several words here.
+            self.cx.leave_out(Reason::Syntax("a blank in a subscript"));
         }
 
         if !declares {
@@ -182,9 +193,21 @@ impl Parser<'_> {
             || model(&name, &command.argv).program.is_none_or(runs)
     }
 
+    /// Examines the default values of a word, which may be a program and its words.
+    fn run_defaults(&mut self, defaults: Vec<String>) {
+        let outer = std::mem::replace(&mut self.cx.is_guessing, true);
+        for text in defaults {
+            self.cx.run_later("${..}", text);
+        }
+        self.cx.is_guessing = outer;
+    }
+
     /// Returns `true` if the command may start a program that a later word of it names.
     fn starts_words(&self, command: &SimpleCommand) -> bool {
-        const STARTERS: [&str; 6] = ["command", "eval", "exec", "find", "trap", "xargs"];
+        const STARTERS: [&str; 12] = [
+            "command", "eval", "exec", "find", "parallel", "runuser", "script", "sg", "su", "trap",
+            "watch", "xargs",
+        ];
         command.program().is_none_or(|name| {
             wraps(&name)
                 || STARTERS.contains(&&*name)
@@ -318,6 +341,10 @@ impl Parser<'_> {
                 return Ok(());
             }
 
+            if has_blank_in_subscript(&self.src[self.pos..]) {
+                // Bash reads up to the bracket that closes.
+                self.cx.leave_out(Reason::Syntax("a blank in a subscript"));
+            }
             if self.peek() == Some(b'[') && self.subscript_assigns() {
                 self.bump()?;
                 if !self.arithmetic(b']', 1)? {

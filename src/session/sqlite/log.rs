@@ -42,7 +42,7 @@ pub(super) const END: &str = concat!(
 );
 /// Adds a row. It takes the place of one without bytes, and of no other.
 pub(super) const INSERT: &str = "INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)
-    ON CONFLICT (session, at) DO UPDATE SET bytes = excluded.bytes WHERE bytes = x''";
+    ON CONFLICT (session, at) DO UPDATE SET bytes = excluded.bytes WHERE length(bytes) = 0";
 
 /// A row of a log: its position and its length.
 type Row = (i64, i64);
