@@ -20,7 +20,7 @@ use super::tree_copies::written_links;
 pub(super) struct CommandPaths {
     /// The paths with a known use.
     paths: Vec<(Use, PathWord)>,
-    /// All words of all commands.
+    /// The words of all commands, and parts of them, that may name files.
     pub(super) words: Vec<(PathWord, WordUse)>,
     /// True if a program shows the content of a file that a word names.
     pub(super) shows_files: bool,

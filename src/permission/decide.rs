@@ -442,8 +442,9 @@ impl Policy<'_> {
             .find(|rule| self.matcher(rule, call).allows_command(command))
     }
 
-    /// Returns `true` if the command only sets upper-case variables, or shows a file of the
-    /// workspace, and nothing of the whole is unclear.
+    /// Returns `true` for `break` and `continue`, and, if all of the whole is understood, for a
+    /// command without a program that only sets variables whose names begin with a capital letter,
+    /// or reads a file of the workspace.
     fn is_harmless(&self, whole: &Command, command: &SimpleCommand) -> bool {
         if command.argv.len() == 1 && (command.is("break") || command.is("continue")) {
             return true;

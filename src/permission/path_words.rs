@@ -16,7 +16,7 @@ pub(super) struct WordUse {
     pub(super) is_changed: bool,
     /// True if the program makes, replaces or removes it, or may do so with the folder of git.
     pub(super) is_replaced: bool,
-    /// True if the program is known to do so with more than an empty folder.
+    /// True if the program is known to make, replace or remove it, and is not `mkdir`.
     pub(super) is_written: bool,
     /// False if the word is in a text that the program is given as input, or in one that only may
     /// run.

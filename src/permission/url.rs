@@ -16,7 +16,10 @@ pub(crate) enum UrlPattern {
     /// it.
     Glob {
         scheme: String,
+        /// With the port, if the rule names one.
         host: String,
+        /// Without a port, only the usual one of the scheme matches.
+        has_port: bool,
         path_and_query: String,
     },
 }
@@ -34,20 +37,28 @@ impl UrlPattern {
 
         let (scheme, remainder) = text.split_once("://").unwrap_or(("", text));
         let end = remainder.find('/').unwrap_or(remainder.len());
-        let mut host = remainder[..end].to_lowercase();
-        if host.is_empty() || host.contains('@') {
+        let authority = remainder[..end].to_lowercase();
+        if authority.is_empty() || authority.contains('@') {
             return Err(format!("`{text}` names no host"));
         }
 
-        if !host.contains(['*', '?', ':']) {
-            host = canonical(&host).ok_or_else(|| unusual(&host))?;
-        } else if !host.is_ascii() {
-            return Err(unusual(&host));
+        let (name, port) = host_and_port(&authority);
+        let host = if name.contains(['*', '?']) {
+            name.is_ascii().then(|| name.to_owned())
+        } else {
+            canonical(name)
+        };
+        let mut host = host.ok_or_else(|| unusual(name))?;
+        if let Some(port) = port {
+            let number: Option<u16> = port.parse().ok();
+            host.push(':');
+            host.push_str(&number.map_or(port.to_owned(), |number| number.to_string()));
         }
 
         Ok(Self::Glob {
             scheme: scheme.to_lowercase(),
             host,
+            has_port: port.is_some(),
             path_and_query: if end == remainder.len() {
                 "/".to_owned()
             } else {
@@ -74,21 +85,18 @@ impl UrlPattern {
             Self::Glob {
                 scheme,
                 host,
+                has_port,
                 path_and_query,
             } => {
                 let is_match = |pattern: &str, text: &str| {
                     matches(&tokens(pattern), &text.chars().collect::<Vec<_>>())
                 };
 
-                let authority = if host.contains(':') {
-                    &url.authority
-                } else {
-                    &url.host
-                };
+                let authority = if *has_port { &url.authority } else { &url.host };
 
                 (scheme == "*" || *scheme == url.scheme)
                     && is_match(host, authority)
-                    && (host.contains(':') || url.default_port)
+                    && (*has_port || url.default_port)
                     && is_match(path_and_query, &url.path_and_query)
             }
         }
@@ -129,6 +137,7 @@ pub(crate) struct Url {
     scheme: String,
     /// The host in its canonical spelling, without user and port.
     pub(crate) host: String,
+    /// The host and the port, if there is a usual one for the scheme or the URL has one.
     authority: String,
     port: Option<u16>,
     default_port: bool,
@@ -200,7 +209,10 @@ impl Url {
 
         Some(Self {
             scheme,
-            authority,
+            authority: match port {
+                Some(port) => format!("{host}:{port}"),
+                None => host.clone(),
+            },
             host,
             port,
             default_port: port == usual,

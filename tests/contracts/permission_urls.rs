@@ -151,6 +151,49 @@ fn domain_rules_accept_ports_and_ip_addresses() {
 }
 
 #[test]
+fn rules_about_whole_addresses_compare_the_host_and_the_port() {
+    assert_all(
+        &["allow:*", "deny:WebFetch(http://evil.test:8080/**)"],
+        &[
+            ("http://evil.test:8080/x", Deny),
+            ("http://EVIL.test.:8080/x", Deny),
+            ("http://evil.test:08080/x", Deny),
+            ("http://evil.test:8081/x", Allow),
+            ("http://evil.test/x", Allow),
+        ],
+    );
+    for rule in [
+        "http://evil.test:80/**",
+        "http://Evil.test.:080/**",
+        "*://evil.test:*/**",
+    ] {
+        assert_all(
+            &["allow:*", &format!("deny:WebFetch({rule})")],
+            &[
+                ("http://evil.test/x", Deny),
+                ("http://evil.test:80/x", Deny),
+                ("http://evil.test.:80/x", Deny),
+                ("http://other.test/x", Allow),
+            ],
+        );
+    }
+    assert_all(
+        &[
+            "allow:*",
+            "deny:WebFetch(http://[::1]/**)",
+            "deny:WebFetch(http://[::2]:81/**)",
+        ],
+        &[
+            ("http://[0::1]/x", Deny),
+            ("http://[::1]:80/x", Deny),
+            ("http://[::1]:81/x", Allow),
+            ("http://[0:0::2]:81/x", Deny),
+            ("http://[::2]/x", Allow),
+        ],
+    );
+}
+
+#[test]
 fn url_paths_are_compared_after_normalization() {
     assert_all(
         &[

@@ -20,7 +20,8 @@ const MAX_FOLDER_BYTES: usize = 4096;
 ///
 /// `commands` holds every simple command that may run, wherever it stands: in lists, pipes,
 /// groups, functions, substitutions, here-documents given to a shell, and behind wrappers such
-/// as `env` or `find -exec`. What is not understood is in `opaque`, never guessed.
+/// as `env` or `find -exec`. What is not understood is in `opaque`; commands that only may run are
+/// marked as `guessed`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Analysis {
     /// Every simple command that may run.
@@ -48,9 +49,9 @@ pub(crate) struct Analysis {
     pub(crate) has_project: bool,
     /// Variables that it sets to values that are not known.
     pub(crate) unknown: BTreeSet<String>,
-    /// True if it may set any variable, and parameters.
+    /// True if it may set parameters, and any variable but for `HOME` and others of `is_outer`.
     pub(crate) sets_any: bool,
-    /// True if it may set variables of any name, such as `HOME`.
+    /// True if it may set any variable, also one of these.
     pub(crate) sets_names: bool,
     /// Names of functions it defines.
     pub(crate) functions: Vec<String>,
@@ -322,8 +323,8 @@ impl SimpleCommand {
         self.argv.len() == 2 && is_long || self.has_short_help()
     }
 
-    /// Returns `true` if the program only prints its help or version, for which it is given one
-    /// letter. Without subcommands, other programs have other meanings for these.
+    /// Returns `true` if the program only prints its help or version because of an option of one
+    /// letter, as in `git -v`. The same letters mean other things to most programs.
     pub(crate) fn has_short_help(&self) -> bool {
         const PROGRAMS: &str = "\
             docker docker-compose podman npm pnpm yarn bun cargo rustup go git gh kubectl helm \

@@ -83,10 +83,9 @@ fn rejoined(mut parts: Vec<Part>, word: &[Part]) -> Word {
     for at in 1..parts.len() {
         let pair = &parts[at - 1..=at];
         let continues = unquoted(&pair[1]).is_some_and(|text| text.starts_with(is_of_name));
-        if continues && !word.windows(2).any(|old_pair| old_pair == pair) {
-            if let Part::Value { name, .. } = &mut parts[at - 1] {
-                *name = None;
-            }
+        let is_joined = continues && !word.windows(2).any(|old_pair| old_pair == pair);
+        if is_joined && let Part::Value { name, .. } = &mut parts[at - 1] {
+            *name = None;
         }
     }
 

@@ -377,7 +377,8 @@ fn valued<'a>(options: &'a str, letters: &str) -> Option<(&'a str, &'a str)> {
     Some(options[at..].split_at(1))
 }
 
-/// `test -v 'a[$(..)]'` runs what stands in the subscript, even in quotes.
+/// Notes a test that may look up a variable, as `test -v 'a[$(..)]'`: it runs what stands in the
+/// subscript, even in quotes.
 fn tests(cx: &mut Context, name: &str, args: &[Word]) {
     for (at, word) in args.iter().enumerate() {
         let looks_up = word.is("-v") || word.is("-R");

@@ -265,7 +265,7 @@ impl Parser<'_> {
         let looks_up = words.iter().any(|word| is(word, "-v -R"));
         for word in words.iter().filter(|word| !word.starts_with_dash()) {
             if compares {
-                self.operand(word);
+                self.compared_number(word);
             }
             if compares || looks_up {
                 self.cx.keep_text(word);
@@ -277,8 +277,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The text of a number to compare is arithmetic, even in quotes.
-    fn operand(&mut self, word: &Word) {
+    /// Notes the variables of a number that `[[` compares: it is arithmetic, even in quotes.
+    fn compared_number(&mut self, word: &Word) {
         match word.literal() {
             Some(text) if text.trim().parse::<i64>().is_ok() => {}
             Some(text) if is_name(&text) => {

@@ -28,7 +28,7 @@ const MAX_PATHS: usize = 32 * 1024;
 /// The maximum number of words that a word with variables is examined as.
 pub(super) const MAX_GUESSES: usize = 16;
 
-/// Parsing ended; the reason is among the findings.
+/// The end of parsing. The reason is among the findings, unless the command is read again.
 #[derive(Debug)]
 pub(super) struct Stop;
 
@@ -44,6 +44,7 @@ pub(super) struct DeferredScript {
     pub(super) is_guess: bool,
 }
 
+/// The findings of an analysis, its counts of work, and the state of the script being parsed.
 #[derive(Debug, Default)]
 pub(super) struct Context {
     pub(super) analysis: Analysis,
@@ -53,7 +54,7 @@ pub(super) struct Context {
     pub(super) is_posix: bool,
     /// True if such a shell, which may run the script being parsed, finds other commands in it.
     pub(super) has_other_reading: bool,
-    /// True if that shell is zsh, in which patterns may run code.
+    /// True while a script that zsh runs is parsed: patterns in it may run code.
     pub(super) is_zsh: bool,
     pub(super) work: usize,
     pub(super) words: usize,
@@ -81,7 +82,8 @@ pub(super) struct Context {
     pub(super) constants: BTreeMap<String, Vec<Word>>,
     /// Scripts that are examined after the commands that name them.
     pub(super) later: Vec<DeferredScript>,
-    /// Variables with harmless values of other variables.
+    /// Variables and their values, which are harmless if the script does not set the variables in
+    /// these values.
     pub(super) values: Vec<(String, Word)>,
     /// Variables that may hold something else than a number.
     pub(super) texts: BTreeSet<String>,
@@ -93,7 +95,7 @@ pub(super) struct Context {
     pub(super) printers_of_text: Vec<usize>,
     /// Those of them before a pipe or in `<(..)`.
     pub(super) feeding_printers: BTreeSet<usize>,
-    /// True if the script sets the variables that `~` is replaced by.
+    /// True if an earlier reading found that the command sets variables that `~` is replaced by.
     pub(super) has_own_home: bool,
     /// True if the script sets `HOME`, `PWD`, `OLDPWD` or `DIRSTACK`, other than for one program.
     pub(super) sets_folders: bool,
@@ -124,6 +126,8 @@ pub(super) struct Context {
 }
 
 impl Context {
+    /// Records a reason. Of a command that only may run, only limits are recorded; of more than
+    /// 64 reasons, the first of each weight.
     pub(super) fn note(&mut self, reason: Reason) {
         self.evaluates |= evaluates(&reason);
         if self.is_guessing && !matches!(reason, Reason::Limit(_)) {
@@ -177,8 +181,8 @@ impl Context {
         }
     }
 
-    /// Notes such a construct, in which other shells find commands. Returns `false` if it has to be
-    /// read as those do.
+    /// Notes a construct of bash in which other shells find commands. Returns `false` while the
+    /// script is read as by such a shell.
     pub(super) fn reads_as_bash(&mut self, what: &'static str) -> bool {
         self.bash_only(what);
         self.has_other_reading |= self.shell != Shell::Bash;
@@ -195,8 +199,8 @@ impl Context {
         Err(Stop)
     }
 
-    /// Notes that a part of the command is not examined, unless it only may run. If the limit is
-    /// reached, nothing behind it is examined, so that it counts in any case.
+    /// Notes that a part of the command is not examined. It counts as unread if it is sure to run,
+    /// or if no further command is taken: then nothing behind it is examined either.
     pub(super) fn leave_out(&mut self, reason: Reason) {
         if !self.is_guessing || self.is_full {
             self.analysis.unread.get_or_insert(reason.clone());
@@ -230,11 +234,11 @@ impl Context {
         command.guessed |= self.is_guessing;
         // A `cd` in a group or a substitution may not apply to the commands after it.
         self.is_chain =
-            self.is_chain && (self.depth == 0 || self.has_changed() && !command.is("cd"));
+            self.is_chain && (self.depth == 0 || self.chain_has_begun() && !command.is("cd"));
         self.has_other_changes |= self.depth > 0 && command.is("cd");
         if command.input.is_none() {
             command.input.clone_from(&self.input);
-            // The pipe is another one.
+            // Behind a pipe, the standard input is the pipe.
             command.is_other_input = command.piped.is_some();
         }
         let words = command.argv.iter().chain(&command.input);
@@ -271,9 +275,9 @@ impl Context {
         }
     }
 
-    /// Returns `true` if a command has run that does more than make a folder: the first is a `cd`,
-    /// if the folder is to be certain.
-    pub(super) fn has_changed(&self) -> bool {
+    /// Returns `true` if a command stands before the cursor that does more than make a folder. The
+    /// folder is only certain if the first such command is a `cd`.
+    pub(super) fn chain_has_begun(&self) -> bool {
         let mut commands = self.analysis.commands.iter();
         commands.any(|command| !command.is("mkdir"))
     }
@@ -305,7 +309,7 @@ impl Context {
         self.analysis.unknown.insert(name.to_owned());
     }
 
-    /// Notes a value of a variable.
+    /// Notes a value of a variable as `assign` does, except that it may be the word of a loop.
     pub(super) fn record(&mut self, name: &str, value: Option<&Word>, exported: bool) {
         self.record_table(name, value);
         self.sets_folders |= matches!(name, "HOME" | "PWD" | "OLDPWD" | "DIRSTACK");

@@ -150,8 +150,8 @@ fn read_values(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> V
     arguments.read.iter().filter(is_value).copied().collect()
 }
 
-/// Returns `true` for a list of files that searches omit. It may name hidden files as well, behind
-/// `!`, which they read then.
+/// Returns `true` for a list of files that searches omit. It may also have names of hidden files
+/// behind a `!`, which searches then read.
 pub(super) fn is_ignore_list(word: &Word) -> bool {
     let name = word.basename();
     let names = [".ignore", ".rgignore", ".fdignore", ".gitignore"];
@@ -172,8 +172,8 @@ pub(super) fn follow_lists(cx: &mut Context, index: usize, first_path: usize) {
     cx.shows_hidden |= writes && !shows_plain_names(command);
 }
 
-/// Returns `true` if what the command prints, or writes into the files that it names, is written in
-/// it and has no mark before which a search shows hidden files.
+/// Returns `true` if no search shows hidden files because of what the command prints or writes: it
+/// prints nothing, or text of the command line with neither a `!` nor an escape for one.
 pub(super) fn shows_plain_names(command: &SimpleCommand) -> bool {
     let is_plain_text = |word: &Word| {
         let text = word.literal();

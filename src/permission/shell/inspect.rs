@@ -54,7 +54,7 @@ pub(super) fn inspect(cx: &mut Context, text: &str) {
 
     project_builders(cx);
     cx.check_values();
-    renamed(cx);
+    forget_programs(cx);
 }
 
 /// Returns the names that a script may use which the text of a command makes: those in the text, in
@@ -80,7 +80,7 @@ fn has_other_names(cx: &Context) -> bool {
 }
 
 /// Notes that nothing is known of the programs if a name may start another one.
-fn renamed(cx: &mut Context) {
+fn forget_programs(cx: &mut Context) {
     const OWN: [&str; 5] = ["alias", "enable", "hash", "shopt", "unalias"];
     if !has_other_names(cx) {
         return;
@@ -112,7 +112,7 @@ fn examine(cx: &mut Context, at: &mut usize) {
 
         cx.is_guessing = command.guessed;
         let first_path = cx.analysis.paths.len();
-        one(cx, *at, &command);
+        examine_one(cx, *at, &command);
         files::follow_lists(cx, *at, first_path);
         cx.is_guessing = false;
         *at += 1;
@@ -155,7 +155,8 @@ fn project_builders(cx: &mut Context) {
     }
 }
 
-fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
+/// Examines the command at `index`, also with the values of its variables.
+fn examine_one(cx: &mut Context, index: usize, command: &SimpleCommand) {
     let Some(first) = command.argv.first() else {
         return;
     };

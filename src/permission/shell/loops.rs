@@ -24,7 +24,8 @@ pub(super) struct Loops {
     changed: BTreeSet<String>,
     /// The number of times that the loops around the cursor are read.
     readings: usize,
-    /// True if no variable is known, nor what programs print.
+    /// True if no variable of a loop, and no output of a program, is taken as known: an earlier
+    /// reading of the command found that one of them may be something else.
     pub(super) is_off: bool,
 }
 
@@ -147,7 +148,8 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// Returns the body of a loop, once for each word that its variable holds.
+    /// Parses the body of a loop: once for each word that its variable holds, or, if these are not
+    /// known or too many, once without replacing the variable.
     pub(super) fn body_for(&mut self, name: &str, words: &[Word]) -> Parse<()> {
         let loops = &mut self.cx.loops;
         let readings = loops.readings.max(1).saturating_mul(words.len());

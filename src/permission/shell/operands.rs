@@ -377,7 +377,8 @@ fn scripts(cx: &mut Context, row: &Row<'_>) {
     }
 }
 
-/// Notes the folders that an archive is made of or unpacked to. One elsewhere starts a shell there.
+/// Notes the folders that an archive is made of or unpacked to, and an archive on another machine,
+/// which starts a shell there.
 fn archive(cx: &mut Context, row: &Row<'_>) {
     let (name, arguments) = (row.name, &row.arguments);
     let is_remote = |word: &Word| {
@@ -415,8 +416,8 @@ fn archive(cx: &mut Context, row: &Row<'_>) {
     }
 }
 
-/// Notes the names, or their beginnings, that `s/pattern/name/` gives to files. Any name may be one
-/// with a part of the former name.
+/// Notes the names, or their beginnings, that `s/pattern/name/` gives to files. A name that takes
+/// over a part of the former one, by `&` or a backslash, may be any name.
 fn renamed(cx: &mut Context, expression: &Word) {
     let text = expression.literal().unwrap_or_default();
     let mark = text.chars().nth(1).unwrap_or(';');

@@ -137,7 +137,7 @@ fn is_list_of_files(option: &str) -> bool {
     option.contains("-from") || option.len() > 2 && names.any(|name| name.starts_with(option))
 }
 
-/// Returns `true` for a file in a folder of this name that is for the results of builders.
+/// Returns `true` for a file in a folder with a name that is usual for the results of builders.
 fn is_output(file: &Word) -> bool {
     let path = file.literal().unwrap_or_default();
     let mut names = path.split('/');

@@ -22,7 +22,7 @@ pub(super) struct Parser<'a> {
     pub(super) cx: &'a mut Context,
 }
 
-/// A stage of a pipeline: a simple command's place in the list, if it is one.
+/// A stage of a pipeline: the index of its simple command; `None` for any other command.
 pub(super) type Stage = Option<usize>;
 
 impl<'a> Parser<'a> {
@@ -136,7 +136,7 @@ impl<'a> Parser<'a> {
             }
 
             let first = self.cx.analysis.commands.len();
-            // A change behind another command only runs if that succeeds.
+            // A `cd` behind another command may not have run: what follows may stay in the folder.
             self.cx.has_other_changes |= may_stay;
             self.and_or()?;
             let mut commands = self.cx.analysis.commands[first..].iter().skip(1);
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
     /// Skips the `!` at the cursor.
     fn negation(&mut self) -> Parse<()> {
         // The commands behind the first one then run if it fails.
-        self.cx.is_chain = self.cx.is_chain && self.cx.has_changed();
+        self.cx.is_chain = self.cx.is_chain && self.cx.chain_has_begun();
         if self.peek_at(1) == Some(b'(') && self.cx.has_extglob {
             // With `extglob`, it is the beginning of a word.
             self.cx
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
                         }
                     }
 
-                    self.timed();
+                    self.check_time();
                     if matches!(self.peek(), None | Some(b'\n' | b';' | b'&' | b')')) {
                         return Ok(());
                     }
@@ -267,7 +267,7 @@ impl<'a> Parser<'a> {
                 // Each stage is a subshell, in which a `cd` ends.
                 let is_change = stage.is_some_and(|at| self.cx.analysis.commands[at].is("cd"));
                 self.cx.has_other_changes |= is_change;
-                self.cx.is_chain = self.cx.is_chain && self.cx.has_changed() && !is_change;
+                self.cx.is_chain = self.cx.is_chain && self.cx.chain_has_begun() && !is_change;
                 if self.peek() == Some(b'&') {
                     self.cx.bash_only("`|&`");
                     self.bump()?;
@@ -280,8 +280,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes the commands before the pipe to those from an index on, if a group stands on a side of
-    /// it.
+    /// Sets `sources`, the commands before the pipe, in the commands from `start` on that the pipe
+    /// feeds, if a group stands on a side of it.
     fn feed(&mut self, start: usize, sources: &Range<usize>) {
         for command in &mut self.cx.analysis.commands[start..] {
             if command.piped == Some(None) && command.sources.is_empty() {
@@ -290,9 +290,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes what stands after `time` if a program of that name, which other shells run, would take
-    /// it for something else.
-    fn timed(&mut self) {
+    /// Notes `time` as a construct of bash, unless the name of a program follows: other shells may
+    /// run a program `time`, to which an assignment, a group or an option means something else.
+    fn check_time(&mut self) {
         let begins_name = |b: u8| b.is_ascii_alphanumeric() || b"_./\\'\"$".contains(&b);
         let is_assignment = self.word_ahead().is_none_or(|word| word.contains('='));
         if !self.peek().is_some_and(begins_name) || is_assignment || self.reserved().is_some() {
@@ -300,7 +300,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the unquoted word at the cursor, not consumed; only what reserved words are made of.
+    /// Returns the text from the cursor to the next blank or operator, quotes included, without
+    /// consuming it; `None` if it is not visible ASCII, or has more than 12 bytes.
     pub(super) fn word_ahead(&mut self) -> Option<String> {
         let mut word = String::new();
         loop {
@@ -374,7 +375,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the body of the function `name`.
+    /// Parses the body of the function `name`, with the redirections behind it.
     pub(super) fn function(&mut self, name: String) -> Parse<()> {
         if !is_name(&name) {
             self.cx.bash_only("a function's name");

@@ -53,7 +53,9 @@ pub(crate) enum Part {
     Home(String),
     /// `{`, `}` or `,`, not quoted: gone after brace expansion.
     Brace(char),
-    /// Text that is only known when the shell runs.
+    /// Text that is only known when the shell runs: the value of the variable `name`, or a value
+    /// with the name of no variable, such as `#` for a number or [`LISTED`]. Without a name, the
+    /// command makes it, and it may be any text.
     Value { name: Option<String>, quoted: bool },
 }
 
@@ -403,7 +405,7 @@ impl Word {
 }
 
 impl fmt::Display for Word {
-    /// Returns the word as a person would write it, control characters escaped.
+    /// Writes the word as in a command, with control characters escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.parts.is_empty() {
             return f.write_str("''");
