@@ -52,6 +52,12 @@ impl ActiveRun {
         input: Messages,
         id: Option<Arc<str>>,
     ) -> Result<()> {
+        let mut repaired_input = input.clone();
+        if !repaired_input.repair().is_empty() {
+            // The repair of the history adds results to calls without one.
+            let messages = repaired_input.as_slice();
+            self.history.byte_size.check_input(messages)?;
+        }
         let size = self.history.byte_size.check_input(input.as_slice())?;
         let start = self.history.initial_len;
         self.cx.state(AgentState::settle_inputs);

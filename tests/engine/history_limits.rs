@@ -348,6 +348,29 @@ async fn results_share_what_an_answer_may_bring() {
 }
 
 #[tokio::test]
+async fn session_accepts_inputs_after_one_that_just_fits_when_it_is_repaired() {
+    let calls = (0..40).map(|number| ToolCall::new(format!("c{number}"), "act", args(10)));
+    let input = Messages::from("Go").ai_calling("", calls);
+    let session = |max_bytes| {
+        let model = FunctionModel::text(|_| "ok".into());
+        let agent = agent(model).tool(slow()).max_history_bytes(max_bytes);
+        agent.build().unwrap().session("s")
+    };
+    for max_bytes in (1_000..LIMIT).step_by(500) {
+        match session(max_bytes).run(input.clone()).await {
+            Err(error) if error.kind() == ErrorKind::RequestTooLarge => {}
+            _ => {
+                let session = session(max_bytes + 500);
+                session.run(input).await.unwrap();
+                session.run("Hi").await.unwrap();
+                return;
+            }
+        }
+    }
+    panic!("no limit allows the input");
+}
+
+#[tokio::test]
 async fn text_counts_as_it_stands_in_a_request() {
     let text = || ScriptedModel::new().say("\u{1}".repeat(LIMIT / 5));
     let agent = agent(text()).max_history_bytes(LIMIT).build().unwrap();

@@ -29,8 +29,9 @@ use super::database::{BUSY_TIMEOUT, Database};
 ///
 /// The database is created with mode 0600, its folder and the folder of the locks with 0700.
 /// `PATH-wal` and `PATH-shm` are part of the database while it is open: to copy it while it is in
-/// use, run `sqlite3 PATH .backup`. The space of a deleted session is reused; the file does not
-/// shrink.
+/// use, run `sqlite3 PATH .backup`. SQLite maps `PATH-shm` into memory, so a program that truncates
+/// that file meanwhile ends this process by a signal. The space of a deleted session is reused; the
+/// file does not shrink.
 ///
 /// An id is refused if it has more than 240 bytes once every character except `a` to `z`, digits,
 /// `-` and `_` is written as `%XX`.
