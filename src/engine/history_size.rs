@@ -177,7 +177,8 @@ impl HistorySize {
         ))
     }
 
-    /// Counts a response that is about to be stored.
+    /// Counts a response that is about to be stored. There has to be room for short results of its
+    /// calls, which they receive if the run is stopped.
     ///
     /// # Errors
     ///
@@ -185,7 +186,11 @@ impl HistorySize {
     /// counted.
     pub(super) fn admit(&mut self, response: &ModelResponse) -> Result<()> {
         let size = parts_size(response.content.parts());
-        let total = self.total().saturating_add(size);
+        let calls = response.content.tool_calls().count();
+        let total = self
+            .total()
+            .saturating_add(size)
+            .saturating_add(calls.saturating_mul(MIN_RESULT_BYTES));
         if total > self.max_bytes {
             return Err(too_large(WITH_RESPONSE, total, self.max_bytes));
         }

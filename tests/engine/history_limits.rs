@@ -1,5 +1,7 @@
 //! Histories that would outgrow memory although each answer and each result is within its limit.
 
+use std::time::Duration;
+
 use agentcore::hooks::SummarizationHook;
 use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{Compaction, ResponseLimits};
@@ -10,6 +12,7 @@ use agentcore::{
 };
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::kit::{Log, agent, any_object, logged, roles, sleep, stored};
 
@@ -347,6 +350,34 @@ async fn results_share_what_an_answer_may_bring() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn session_accepts_inputs_after_a_run_that_was_dropped_during_many_calls() {
+    for bytes in (0..2_600).step_by(50) {
+        let model = FunctionModel::new(move |request| {
+            let is_first = request.messages.last().unwrap().text() == "Go";
+            let calls = (0..if is_first { 40 } else { 0 }).map(|number| {
+                let call = ToolCall::new(format!("c{number}"), "act", args(bytes));
+                Ok(ModelEvent::ToolCall(call))
+            });
+            let end = [
+                Ok(ModelEvent::Text("ok".into())),
+                Ok(ModelEvent::stop(StopReason::EndTurn)),
+            ];
+            calls.chain(end).collect()
+        });
+        let agent = agent(model).tool(slow()).max_history_bytes(LIMIT);
+        let session = agent.build().unwrap().session("s");
+        let run = timeout(Duration::from_millis(500), session.clone().run("Go")).await;
+        if let Ok(outcome) = run {
+            assert_eq!(outcome.unwrap_err().kind(), ErrorKind::ResponseTooLarge);
+        }
+        session
+            .run("Hi")
+            .await
+            .unwrap_or_else(|error| panic!("{bytes}: {error}"));
+    }
+}
+
 #[tokio::test]
 async fn session_accepts_inputs_after_one_that_just_fits_when_it_is_repaired() {
     let calls = (0..40).map(|number| ToolCall::new(format!("c{number}"), "act", args(10)));
@@ -360,8 +391,8 @@ async fn session_accepts_inputs_after_one_that_just_fits_when_it_is_repaired() {
         match session(max_bytes).run(input.clone()).await {
             Err(error) if error.kind() == ErrorKind::RequestTooLarge => {}
             _ => {
-                let session = session(max_bytes + 500);
-                session.run(input).await.unwrap();
+                let session = session(max_bytes + 2_000);
+                session.clone().run(input).await.unwrap();
                 session.run("Hi").await.unwrap();
                 return;
             }
