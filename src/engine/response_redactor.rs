@@ -112,7 +112,9 @@ impl ResponseRedactor {
     /// Queues an event without secrets. A call or a part is queued after the texts that it ends.
     ///
     /// The text stays open at the start of a call, and the thinking at a text: the pieces before
-    /// and after are joined in the response, or by readers, so a secret may continue there.
+    /// and after are joined in the response, or by readers, so a secret may continue there. At the
+    /// end of a text, its beginning of a secret is passed on, and only the continuation is
+    /// replaced.
     ///
     /// # Errors
     ///
@@ -146,17 +148,17 @@ impl ResponseRedactor {
                 let call = self.redact_call(call)?;
                 // First the arguments: a text ends their block, and later pieces would be dropped.
                 self.finish_call(&call.id);
-                self.finish_text();
+                self.end_text();
                 ModelEvent::ToolCall(call)
             }
             ModelEvent::Part(part) => {
                 let part = self.redact_part(part)?;
-                self.finish_text();
-                self.finish_thinking();
+                self.end_text();
+                self.end_thinking();
                 ModelEvent::Part(part)
             }
             ModelEvent::PartEnd => {
-                self.finish_text();
+                self.end_text();
                 ModelEvent::PartEnd
             }
             ModelEvent::Restart => {
@@ -192,8 +194,8 @@ impl ResponseRedactor {
         ) {
             return self.cut_off();
         }
-        self.finish_text();
-        self.finish_thinking();
+        self.end_text();
+        self.end_thinking();
         for index in Vec::from_iter(self.calls.iter().map(|(index, _)| index)) {
             self.end_call(index);
         }
@@ -216,13 +218,13 @@ impl ResponseRedactor {
         Ok(shown_json)
     }
 
-    fn finish_text(&mut self) {
-        let piece = self.text.finish();
+    fn end_text(&mut self) {
+        let piece = self.text.end_part();
         self.queue(piece, ModelEvent::Text);
     }
 
-    fn finish_thinking(&mut self) {
-        let piece = self.thinking.finish();
+    fn end_thinking(&mut self) {
+        let piece = self.thinking.end_part();
         self.queue(piece, ModelEvent::Thinking);
     }
 

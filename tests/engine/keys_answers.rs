@@ -125,6 +125,26 @@ async fn key_split_by_other_events_is_redacted() {
 }
 
 #[tokio::test]
+async fn key_that_continues_in_the_next_block_is_not_shown_whole() {
+    let key = "k-blocks-0123456789";
+    let _known = Secret::new(key);
+    for cut in 1..key.len() {
+        let (a, b) = key.split_at(cut);
+        let seen = run_events(vec![text(a), ModelEvent::PartEnd, text(b), text(".")]).await;
+        assert_eq!(seen.text, format!("{a}[redacted]."), "cut at {cut}");
+        assert_eq!(seen.shown, seen.text);
+        assert!(!seen.all.contains(key), "{}", seen.all);
+    }
+    let seen = run_events(vec![
+        text("k-blocks"),
+        ModelEvent::PartEnd,
+        text(" of text"),
+    ])
+    .await;
+    assert_eq!(seen.text, "k-blocks of text");
+}
+
+#[tokio::test]
 async fn key_prefix_at_the_end_of_a_broken_stream_is_redacted() {
     let key = "k-broken-0123456789";
     let _known = Secret::new(key);

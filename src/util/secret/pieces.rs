@@ -87,6 +87,17 @@ impl Pieces {
         out
     }
 
+    /// Ends a part of the text. Returns its end that was held back. The next part may complete a
+    /// secret that begins there, because readers join the parts.
+    pub(crate) fn end_part(&mut self) -> String {
+        let held_back = self.open[self.passed..].to_owned();
+        if !held_back.is_empty() {
+            self.passed = self.open.len();
+            self.is_replaced = false;
+        }
+        held_back
+    }
+
     /// Ends the text. Returns the part that was held back, which was no secret.
     pub(crate) fn finish(&mut self) -> String {
         let state = std::mem::take(self);
