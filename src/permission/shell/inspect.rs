@@ -1,6 +1,6 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::LazyLock;
 use std::{fs, iter};
 
@@ -57,8 +57,8 @@ pub(super) fn inspect(cx: &mut Context, text: &str) {
     forget_programs(cx);
 }
 
-/// Returns the names that a script may use which the text of a command makes: those in the text, in
-/// which quotes are only marks, and a backslash or a `$` may be one.
+/// Returns the names that a script may use which the text of a command makes: those in the text
+/// without its quotes. A backslash or a `$` may separate two names, or be in one.
 fn names_in_script(cx: &mut Context, text: &str) -> Vec<Word> {
     let text = text.replace(['"', '\''], "");
     let joined_text = text.replace('\\', "");
@@ -66,7 +66,7 @@ fn names_in_script(cx: &mut Context, text: &str) -> Vec<Word> {
     let pieces = names.flat_map(|name| name.split(['$', '`']).chain([name]));
     // Words at the end of a sentence are no names of files.
     let names = pieces.map(|name| name.trim_end_matches('.'));
-    let names: HashSet<&str> = names.filter(|name| name.contains(['.', '~'])).collect();
+    let names: BTreeSet<&str> = names.filter(|name| name.contains(['.', '~'])).collect();
     if names.len() > MAX_NAMES {
         cx.leave_out(Reason::Limit("number of paths"));
     }
