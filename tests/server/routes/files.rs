@@ -134,15 +134,19 @@ async fn path_outside_of_the_workspace_is_a_403_and_a_missing_one_a_404() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn link_to_itself_is_a_400() {
+async fn link_to_itself_is_an_error_of_the_request() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("loop", folder.path().join("loop")).unwrap();
     let server = server(folder.path()).await;
     for route in ["default/files/read", "default/files/list", "files/download"] {
         for path in ["loop", "loop/a.txt"] {
             let path = format!("/agents/{route}?path={path}");
-            let error = server.get(&path).send().await.error(400);
-            assert!(error.contains("too many links"), "{path}: {error}");
+            let reply = server.get(&path).send().await;
+            assert!(
+                (400..500).contains(&reply.status),
+                "{path}: {}",
+                reply.status
+            );
         }
     }
 }
