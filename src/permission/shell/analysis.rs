@@ -298,6 +298,11 @@ impl SimpleCommand {
         self.argv.first().and_then(Word::basename)
     }
 
+    /// Returns `true` if the command line gives it an input.
+    pub(crate) fn is_fed(&self) -> bool {
+        self.input.is_some() || self.piped.is_some()
+    }
+
     /// Returns the text that is certainly its standard input, if the command line has one.
     pub(crate) fn standard_input(&self) -> Option<&Word> {
         let input = self.shared_input.as_deref().or(self.input.as_ref());

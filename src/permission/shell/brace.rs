@@ -33,10 +33,9 @@ pub(super) fn expand(word: Word) -> Option<(Vec<Word>, bool)> {
         match first_group(&parts) {
             None => {
                 let parts = parts.into_iter().map(settle).collect();
-                words.push(if rounds > 1 || !open.is_empty() || !words.is_empty() {
-                    rejoined(parts, &word.parts)
-                } else {
-                    Word { parts }
+                words.push(match rounds {
+                    1 => Word { parts },
+                    _ => rejoined(parts, &word.parts),
                 });
             }
             Some(Group { start, end, items }) => {
@@ -64,18 +63,8 @@ pub(super) fn expand(word: Word) -> Option<(Vec<Word>, bool)> {
 /// Returns the word of the parts that the braces of `word` have left. Braces are expanded before
 /// `$` and `~`, so what they join may be a variable or a home folder.
 fn rejoined(mut parts: Vec<Part>, word: &[Part]) -> Word {
-    let unquoted = |part: &Part| match part {
-        Part::Text {
-            text,
-            quoted: false,
-        } => Some(text.clone()),
-        _ => None,
-    };
-    if parts
-        .iter()
-        .filter_map(unquoted)
-        .any(|text| text.contains('$'))
-    {
+    let mut texts = parts.iter().filter_map(unquoted);
+    if texts.any(|text| text.contains('$')) {
         return Word::made();
     }
 
@@ -90,16 +79,27 @@ fn rejoined(mut parts: Vec<Part>, word: &[Part]) -> Word {
     }
 
     let first = parts.first().and_then(unquoted);
-    if let Some(text) = first.as_deref().and_then(|text| text.strip_prefix('~')) {
-        let end = text.find('/').unwrap_or(text.len());
-        let (user, after) = text.split_at(end);
-        let after = (!after.is_empty()).then(|| Part::Text {
-            text: after.to_owned(),
+    if let Some(path) = first.and_then(|text| text.strip_prefix('~')) {
+        let (user, after) = path.split_at(path.find('/').unwrap_or(path.len()));
+        let (user, after) = (user.to_owned(), after.to_owned());
+        let after = (!after.is_empty()).then_some(Part::Text {
+            text: after,
             quoted: false,
         });
-        parts.splice(..1, [Part::Home(user.to_owned())].into_iter().chain(after));
+        parts.splice(..1, [Part::Home(user)].into_iter().chain(after));
     }
     Word { parts }
+}
+
+/// Returns the text of a part that is one without quotes.
+fn unquoted(part: &Part) -> Option<&str> {
+    match part {
+        Part::Text {
+            text,
+            quoted: false,
+        } => Some(text),
+        _ => None,
+    }
 }
 
 struct Group {

@@ -32,8 +32,8 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             args.iter()
                 .for_each(|word| runs(cx, name, "=", command, word));
         }
-        "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "compopt" | "fc"
-        | "history" | "let" | "unalias" | "caller" | "disown" | "suspend" | "logout" => {
+        "hash" | "enable" | "bind" | "complete" | "compgen" | "compopt" | "fc" | "history"
+        | "let" | "unalias" | "caller" | "disown" | "suspend" | "logout" => {
             cx.note(Reason::Builtin(name.to_owned()));
         }
         "getopts" => {
@@ -46,12 +46,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
                 super::peel::every_tail(cx, name, command);
             }
         }
-        "set" => {
-            if !args.iter().all(is_harmless_setting) {
-                cx.analysis.sets_any = true;
-                cx.note(Reason::Builtin(name.to_owned()));
-            }
-        }
+        "set" | "shopt" => settings(cx, name, args),
         "declare" | "typeset" | "local" | "export" | "readonly" => {
             declares(cx, name, args, exports(&command.argv));
         }
@@ -101,8 +96,8 @@ fn printf(cx: &mut Context, args: &[Word]) {
     }
 }
 
-/// Notes that a name may start another program, by a remembered path, a builtin of a file, or an
-/// alias where the shell replaces them; and that the shell reads names in another way.
+/// Notes that a name may start another program: by a remembered path, a builtin of a file, or an
+/// alias where the shell replaces them.
 fn renames(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let args = &command.argv[1..];
     let has_letter = |letter: char| {
@@ -119,15 +114,8 @@ fn renames(cx: &mut Context, name: &str, command: &SimpleCommand) {
     match name {
         "hash" => cx.renames |= has_letter('p'),
         "enable" => cx.renames |= has_letter('f'),
-        "shopt" | "set" => {
-            let setting = if name == "set" {
-                "posix"
-            } else {
-                "expand_aliases"
-            };
-            cx.expands_aliases |= names(setting);
-            changes_reading(cx, name, args);
-        }
+        "shopt" => cx.expands_aliases |= names("expand_aliases"),
+        "set" => cx.expands_aliases |= names("posix"),
         // Other shells replace aliases in any case; one that a command starts may be another.
         "alias" => cx.expands_aliases |= cx.shell != Shell::Bash || !command.via.is_empty(),
         "declare" | "typeset" | "local" | "read" | "mapfile" | "readarray" | "printf" => {
@@ -194,6 +182,16 @@ fn trap(cx: &mut Context, command: &SimpleCommand, args: &[Word]) {
     cx.note(Reason::Builtin("trap".to_owned()));
     if let Some(text) = args.iter().find(|word| !word.starts_with_dash()) {
         run_word(cx, command, "trap", text);
+    }
+}
+
+/// Notes what `set` or `shopt` changes.
+fn settings(cx: &mut Context, name: &str, args: &[Word]) {
+    changes_reading(cx, name, args);
+    let sets = name == "set";
+    if !sets || !args.iter().all(is_harmless_setting) {
+        cx.analysis.sets_any |= sets;
+        cx.note(Reason::Builtin(name.to_owned()));
     }
 }
 
@@ -277,7 +275,7 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
             if makes_name && matches!(name, "declare" | "typeset" | "local") {
                 cx.analysis.sets_any = true;
                 cx.analysis.sets_names = true;
-                cx.hides_script |= !cx.is_guessing;
+                cx.hide_script();
             }
 
             continue;

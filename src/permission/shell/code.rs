@@ -62,9 +62,8 @@ pub(super) fn interpreted(cx: &mut Context, row: &Row<'_>) {
     };
 
     // `manage.py shell -c ..`, `artisan tinker`
-    let is_fed = command.input.is_some() || command.piped.is_some();
     let subcommand = arguments.operands.get(1).and_then(|word| word.literal());
-    let is_fed = is_fed || arguments.operands.len() > 2;
+    let is_fed = command.is_fed() || arguments.operands.len() > 2;
     let mut words = command.argv.iter().map(Word::literal_prefix);
     if subcommand.is_some_and(|word| is_console(&word)) && is_fed
         || words.any(|word| word.contains('('))
@@ -207,9 +206,10 @@ pub(super) fn inputs(cx: &mut Context, row: &Row<'_>) {
         texts.any(|text| test(&text))
     };
     let is_console = program.builds && is(is_console) || arguments.has_mark("console");
-    let is_fed = command.input.is_some() || command.piped.is_some();
     let reads_code = program.builds && !program.takes_any(&["inside", "remote"]);
-    if is_fed && (program.takes("stdin") || is_console || reads_code && is(|word| word == "-")) {
+    if command.is_fed()
+        && (program.takes("stdin") || is_console || reads_code && is(|word| word == "-"))
+    {
         shells::input(cx, name, command, false);
     }
 }

@@ -149,6 +149,13 @@ impl Context {
         }
     }
 
+    /// Adds what only may run, of which nothing has to be understood.
+    pub(super) fn guessing(&mut self, add: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.is_guessing, true);
+        add(self);
+        self.is_guessing = outer;
+    }
+
     /// Counts characters of a text that is made. Returns `false` if there are too many, which is
     /// noted at the end of the analysis.
     pub(super) fn spend_text_work(&self, len: usize) -> bool {
@@ -239,7 +246,7 @@ impl Context {
         if command.input.is_none() {
             command.input.clone_from(&self.input);
             // Behind a pipe, the standard input is the pipe.
-            command.is_other_input = command.piped.is_some();
+            command.is_other_input = command.input.is_some() && command.piped.is_some();
         }
         let words = command.argv.iter().chain(&command.input);
         let length: usize = words.map(Word::len).sum();

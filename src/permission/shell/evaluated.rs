@@ -6,7 +6,7 @@ use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
 use super::parser::Parser;
 use super::shells::script_of;
-use super::word::{Part, Word};
+use super::word::{OUTER, Part, Word};
 
 /// The wrapper of commands in texts that the shell may evaluate.
 const EVALUATION: &str = "an evaluation";
@@ -44,11 +44,27 @@ impl Context {
     /// Examines a text that the shell may evaluate, or may read in another way. Its commands only
     /// may run.
     pub(super) fn examine_evaluation(&mut self, examine: impl FnOnce(&mut Self)) {
-        let outer = std::mem::replace(&mut self.is_guessing, true);
-        self.via.push(EVALUATION.to_owned());
-        self.examine_text(examine);
-        self.via.pop();
-        self.is_guessing = outer;
+        self.guessing(|cx| {
+            cx.via.push(EVALUATION.to_owned());
+            cx.examine_text(examine);
+            cx.via.pop();
+        });
+    }
+
+    /// Notes that a script which is sure to run is only known when the shell runs it.
+    pub(super) fn hide_script(&mut self) {
+        self.hides_script |= !self.is_guessing;
+    }
+
+    /// Notes a script that is only known when the shell runs it, unless it comes from outside.
+    pub(super) fn hide_own_script(&mut self, script: &Word) {
+        let mut own_script = script.clone();
+        // The script around it holds what is not known of this one.
+        let is_outer = |part: &Part| part.variable() == Some(OUTER);
+        own_script.parts.retain(|part| !is_outer(part));
+        if !self.is_foreign(&own_script) {
+            self.hide_script();
+        }
     }
 
     /// Returns `true` if the shell may evaluate a text that is not written as code: because of a

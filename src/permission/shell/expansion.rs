@@ -300,8 +300,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Returns the first quote or brace behind the cursor, and a single quote if there is one
-    /// before the brace; `None` if the brace is far away.
+    /// Returns a quote that stands before the next brace, or the brace if there is none: a single
+    /// quote if one may hide what follows, else a double quote. `None` if the brace is far away.
     fn quote_before_brace(&self) -> Option<u8> {
         let ahead = &self.src[self.pos..];
         let mut near = ahead[..ahead.len().min(256)].iter();
@@ -468,26 +468,21 @@ impl Parser<'_> {
         loop {
             match self.peek() {
                 Some(c) if c == quote && open.is_empty() => return self.bump(),
+                // Arithmetic may evaluate the text, also one in single quotes.
                 Some(c @ (b'$' | b'`')) => self.arithmetic_part(c, word)?,
                 Some(c) if quote == b'"' && (c.is_ascii_alphanumeric() || c == b'_') => {
                     self.arithmetic_part(c, word)?;
                 }
-                Some(b'(') => {
-                    open.push(b')');
-                    self.bump()?;
-                }
-                Some(b'[') => {
-                    open.push(b']');
+                Some(c @ (b'(' | b'[')) => {
+                    open.push(if c == b'(' { b')' } else { b']' });
                     self.bump()?;
                 }
                 Some(c @ (b')' | b']')) if open.last() == Some(&c) => {
                     open.pop();
                     self.bump()?;
                 }
-                None | Some(b')' | b']' | b'{' | b'}' | b'\\' | b'"') => {
-                    return self.cx.stop("a quote in arithmetic");
-                }
-                Some(b'\'') if quote == b'\'' => {
+                Some(b'\'') if quote == b'"' => self.bump()?,
+                None | Some(b')' | b']' | b'{' | b'}' | b'\\' | b'"' | b'\'') => {
                     return self.cx.stop("a quote in arithmetic");
                 }
                 Some(_) => self.bump()?,

@@ -158,7 +158,9 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
         address.starts_with("::") || address.starts_with("://") && !SCHEMES.contains(&scheme)
     };
     let runs_helper = remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper);
-    cx.hides_script |= runs_helper && !cx.is_guessing;
+    if runs_helper {
+        cx.hide_script();
+    }
     if has_folder || runs_helper {
         cx.note(Reason::Option("git".to_owned(), subcommand.to_owned()));
     }

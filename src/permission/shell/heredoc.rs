@@ -183,7 +183,7 @@ impl Parser<'_> {
         self.targets(operator, command)?;
         if !is_standard && has_standard_input {
             (command.input, command.input_file) = former_input;
-            self.cx.hides_script |= !self.cx.is_guessing;
+            self.cx.hide_script();
             return Ok(());
         }
 
@@ -370,7 +370,7 @@ impl Parser<'_> {
                         command.is_other_input = true;
                     } else {
                         self.cx.keep_text(&word);
-                        self.cx.hides_script |= !self.cx.is_guessing;
+                        self.cx.hide_script();
                     }
                 }
                 None => {
@@ -380,7 +380,7 @@ impl Parser<'_> {
                     let later = documents[index + 1..].iter();
                     let mut later = later.take_while(|next| next.group == pending.group);
                     if !pending.is_standard {
-                        self.cx.hides_script |= !self.cx.is_guessing;
+                        self.cx.hide_script();
                     } else if !later.any(|next| next.is_standard) {
                         self.share_input(pending.group.clone(), word);
                     }

@@ -15,7 +15,7 @@ use super::analysis::SimpleCommand;
 use super::context::{Context, MAX_GUESSES};
 use super::evaluated::unescaped;
 use super::shells::{run_text, script_of};
-use super::word::{OUTER, Part, Word};
+use super::word::{Part, Word};
 use crate::util::text::floor_char_boundary;
 
 /// The maximum number of pipes that a text is followed through.
@@ -60,15 +60,6 @@ impl Context {
         if values.len() < MAX_GUESSES && !text.contains(['\n', '$']) {
             values.push(Word::from_text(text));
         }
-    }
-
-    /// Notes a script that is only known when the shell runs it, unless it comes from outside.
-    pub(super) fn hide_script(&mut self, script: &Word) {
-        let mut own_script = script.clone();
-        // The script around it holds what is not known of this one.
-        let is_outer = |part: &Part| part.variable() == Some(OUTER);
-        own_script.parts.retain(|part| !is_outer(part));
-        self.hides_script |= !self.is_guessing && !self.is_foreign(&own_script);
     }
 }
 
@@ -316,9 +307,9 @@ pub(super) fn run_outputs(cx: &mut Context, command: &SimpleCommand, via: &str, 
         return;
     }
     let texts: Vec<String> = words.iter().map(|word| text_of(cx, word, 0)).collect();
-    let outer = std::mem::replace(&mut cx.is_guessing, true);
-    cx.examine_text(|cx| run_text(cx, &command.evaluating(), via, &texts.join(" ")));
-    cx.is_guessing = outer;
+    cx.guessing(|cx| {
+        cx.examine_text(|cx| run_text(cx, &command.evaluating(), via, &texts.join(" ")));
+    });
 }
 
 /// Adds the names in the texts that a command is given, as input or by substitutions, to its
@@ -327,10 +318,9 @@ pub(super) fn examine(cx: &mut Context, index: usize, name: &str, command: &Simp
     if !cx.spend_text_work(0) {
         return;
     }
-    let is_given = command.input.is_some() || command.piped.is_some();
     let parts = command.argv.iter().flat_map(|word| &word.parts);
     let sources: Vec<usize> = parts.filter_map(source_of).collect();
-    if !is_given && sources.is_empty() || ignores_names(name, command) {
+    if !command.is_fed() && sources.is_empty() || ignores_names(name, command) {
         return;
     }
 

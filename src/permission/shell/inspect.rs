@@ -479,7 +479,7 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     }
 
     cx.note(Reason::DynamicCommand(first.to_string()));
-    cx.hide_script(first);
+    cx.hide_own_script(first);
     if inputs::has_composed_part(cx, first) {
         cx.leave_out(Reason::DynamicCommand(first.to_string()));
     }

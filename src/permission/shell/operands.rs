@@ -76,7 +76,7 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
 
 /// Notes what feeds a program that is not known, and the words of one that another starts.
 fn unknown(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    if command.input.is_some() || command.piped.is_some() {
+    if command.is_fed() {
         shells::input(cx, name, command, false);
     }
 

@@ -315,11 +315,11 @@ pub(super) fn runs(
     let prefix = value.literal_prefix();
     let key = prefix.find('=').map(|at| &prefix[..=at]);
     let part = key.and_then(|key| value.without_prefix(key));
-    let outer = std::mem::replace(&mut cx.is_guessing, true);
-    for value in [Some(value.clone()), part].into_iter().flatten() {
-        shells::run_word(cx, command, &format!("{name} {option}"), &value);
-    }
-    cx.is_guessing = outer;
+    cx.guessing(|cx| {
+        for value in [Some(value.clone()), part].into_iter().flatten() {
+            shells::run_word(cx, command, &format!("{name} {option}"), &value);
+        }
+    });
 }
 
 /// Returns `true` if a word that is only known when the command runs may be an option.

@@ -203,6 +203,7 @@ impl<'a> Parser<'a> {
             self.newlines()?;
         }
     }
+
     /// Skips the `!` at the cursor.
     fn negation(&mut self) -> Parse<()> {
         // The commands behind the first one then run if it fails.

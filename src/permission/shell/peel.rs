@@ -149,28 +149,27 @@ pub(super) fn every_tail(cx: &mut Context, name: &str, command: &SimpleCommand) 
 
 /// Adds what begins at any word from this index on, for deny and ask rules.
 pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand, from: usize) {
-    let outer = std::mem::replace(&mut cx.is_guessing, true);
-    if command.argv.len() > MAX_TAILS {
-        cx.note(Reason::Limit("number of words"));
-    }
-
-    for at in from..command.argv.len().min(MAX_TAILS) {
-        let word = &command.argv[at];
-        if cx.is_full || word.starts_with_dash() {
-            continue;
+    cx.guessing(|cx| {
+        if command.argv.len() > MAX_TAILS {
+            cx.note(Reason::Limit("number of words"));
         }
 
-        if word
-            .literal()
-            .is_some_and(|text| text.contains(char::is_whitespace))
-        {
-            super::shells::run_word(cx, command, name, word);
+        for at in from..command.argv.len().min(MAX_TAILS) {
+            let word = &command.argv[at];
+            if cx.is_full || word.starts_with_dash() {
+                continue;
+            }
+
+            if word
+                .literal()
+                .is_some_and(|text| text.contains(char::is_whitespace))
+            {
+                super::shells::run_word(cx, command, name, word);
+            }
+
+            started(cx, name, command, command.argv[at..].to_vec(), None);
         }
-
-        started(cx, name, command, command.argv[at..].to_vec(), None);
-    }
-
-    cx.is_guessing = outer;
+    });
 }
 
 /// Notes what `find` reads, removes and lists, and the programs that it runs.

@@ -49,7 +49,7 @@ pub(super) fn run_word(cx: &mut Context, command: &SimpleCommand, via: &str, wor
     if !complete {
         cx.note(Reason::InlineCode(via.to_owned()));
         if command.input_file.is_none() {
-            cx.hide_script(word);
+            cx.hide_own_script(word);
         }
     }
     if inputs::has_composed_part(cx, word) {
@@ -225,8 +225,9 @@ pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_sh
 
     cx.note(Reason::ShellInput(name.to_owned()));
     if is_shell || SHELLS.contains(&name) || matches!(name, "source" | ".") {
-        let is_given = command.piped.is_some() || command.input.is_some();
-        cx.hides_script |= is_given && !cx.is_guessing && command.input_file.is_none();
+        if command.is_fed() && command.input_file.is_none() {
+            cx.hide_script();
+        }
         if inputs::has_composed_input(cx, command) {
             cx.leave_out(Reason::ShellInput(name.to_owned()));
         }

@@ -195,11 +195,11 @@ impl Parser<'_> {
 
     /// Examines the default values of a word, which may be a program and its words.
     fn run_defaults(&mut self, defaults: Vec<String>) {
-        let outer = std::mem::replace(&mut self.cx.is_guessing, true);
-        for text in defaults {
-            self.cx.run_later("${..}", text);
-        }
-        self.cx.is_guessing = outer;
+        self.cx.guessing(|cx| {
+            for text in defaults {
+                cx.run_later("${..}", text);
+            }
+        });
     }
 
     /// Returns `true` if the command may start a program that a later word of it names.
