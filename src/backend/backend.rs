@@ -102,7 +102,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
         self.write(path, content).await
     }
 
-    /// Like [`write`](Self::write), but only if the file's content is the `expected` one.
+    /// Like [`write`](Self::write), but only if the file's content has the hash `expected`.
     ///
     /// The default implementation does not notice a change between its check and its write.
     ///

@@ -22,7 +22,7 @@ const ROOT: &str = "/workspace";
 /// The default maximum size of all files together, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The memory of a file without its path and content, in bytes.
-const FILE: usize = 256;
+const FILE_OVERHEAD: usize = 256;
 
 /// Files in memory, for tests and for agents that need no more. It runs no commands.
 ///
@@ -203,7 +203,8 @@ fn resolve(path: &str) -> Result<String> {
 }
 
 impl MemoryFiles {
-    /// Returns the files below a folder by what follows its path, from `start` on.
+    /// Returns the files below a folder, from `start` on. Their paths and `start` are relative to
+    /// the folder.
     fn beneath<'a>(
         &'a self,
         folder: &str,
@@ -218,7 +219,8 @@ impl MemoryFiles {
             .map_while(move |(path, content)| Some((path.strip_prefix(&prefix)?, content)))
     }
 
-    /// Returns the entries of a folder, sorted by name. It passes over the files below its folders.
+    /// Returns the entries of a folder, sorted by name. The files in its folders are passed over:
+    /// each folder takes one search.
     fn entries(&self, folder: &str) -> Vec<DirEntry> {
         let mut entries = Vec::new();
         let mut files = self.beneath(folder, "");
@@ -254,8 +256,8 @@ impl MemoryFiles {
         let mut folder = key.rsplit_once('/').map(|(folder, _)| folder);
         while let Some(path) = folder {
             let up_to = (Bound::Unbounded, Bound::Included(path));
-            // In the order of the paths, a file above this one and all that is between them have
-            // the same beginning, so most folders are passed over at once.
+            // A file at `path` or above it is not after `last`, so `last` begins with its path. The
+            // search continues with the folders that both paths begin with.
             let Some((last, _)) = self.contents.range::<str, _>(up_to).next_back() else {
                 return false;
             };
@@ -340,7 +342,7 @@ fn appended(old_content: Bytes, content: &[u8]) -> Bytes {
 
 /// Returns the memory, in bytes, of a file with a path and this many bytes.
 fn memory_of(key: &str, len: usize) -> usize {
-    FILE.saturating_add(key.len()).saturating_add(len)
+    FILE_OVERHEAD.saturating_add(key.len()).saturating_add(len)
 }
 
 /// Returns `true` if the contents are equal. Both are held, so those at the same address are.

@@ -142,7 +142,7 @@ impl AgentConfig {
     }
 
     /// Assembles the agent's builder. `registered` has the names of the tools that a source
-    /// provides.
+    /// provides, and `is_on` returns whether the hook of a name is on.
     pub(crate) fn assemble(
         &self,
         parts: &Parts,

@@ -83,7 +83,8 @@ impl Config {
         Self::read(json, Format::Json, "config", None, Trust::Trusted)
     }
 
-    /// Reads a text.
+    /// Reads the agents in a text. `name` is the name of the file in errors; relative paths are
+    /// relative to `folder`.
     pub(super) fn read(
         text: &str,
         format: Format,
@@ -103,6 +104,7 @@ impl Config {
         let nodes = agent_nodes(root).map_err(to_error)?;
         if let Some(defaults) = &nodes.defaults {
             check_keys(defaults, trust).map_err(to_error)?;
+            // A default that no agent uses must be valid, too.
             read::<AgentConfig>(defaults).map_err(to_error)?;
         }
         let paths = folder.map_or_else(Vec::new, |folder| paths_of(&folder.join(name)));
@@ -188,8 +190,8 @@ pub(super) fn read_file(path: &Path, trust: Trust) -> Result<Config> {
     Config::read(&text, format, &name.to_string_lossy(), Some(&folder), trust)
 }
 
-/// Returns the absolute path of a file, its path in its folder without links, which may be a link,
-/// and its path without links.
+/// Returns three paths of a file: the absolute one, its name in its folder without links, and its
+/// real path. The last two differ if the file itself is a link.
 fn paths_of(file: &Path) -> Vec<String> {
     let real_path = fs::canonicalize(file).ok();
     let real_folder = file
@@ -249,7 +251,7 @@ fn read_text(path: &Path) -> Result<String> {
     file.take(MAX_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| fail(error.to_string()))?;
-    // Before the text is parsed: what was read ends anywhere.
+    // Checked before the bytes are decoded: a longer file was cut at any byte.
     if bytes.len() > MAX_BYTES {
         return Err(fail(format!("it has more than {MAX_BYTES} bytes")));
     }

@@ -116,11 +116,11 @@ impl ForwardedRun {
 
 /// Returns the final state of the task that a run with this result was.
 fn state(result: &ResultMessage) -> TaskState {
-    match result.terminal_reason.as_deref().unwrap_or_default() {
-        "tool_deferred" => TaskState::Paused,
-        "hook_stopped" => TaskState::Stopped,
+    match result.terminal_reason.as_deref() {
+        _ if result.has_pending_calls() => TaskState::Paused,
+        Some("hook_stopped") => TaskState::Stopped,
         _ if result.subtype.is_success() => TaskState::Completed,
-        reason if reason.starts_with("aborted") => TaskState::Stopped,
+        _ if result.is_aborted() => TaskState::Stopped,
         _ => TaskState::Failed,
     }
 }

@@ -143,7 +143,7 @@ impl InboundMessage {
 
     /// Checks the id and the names.
     pub(super) fn check(&self) -> Result<()> {
-        // A message about background work names the channel of its chat, too.
+        // The chat of a message about background work is `CHANNEL:CHAT_ID`.
         let is_system = *self.channel == *SYSTEM;
         let max_chat = if is_system { MAX_ORIGIN } else { MAX_NAME };
         check_id(&self.id)?;

@@ -50,7 +50,7 @@ pub enum CompactionTrigger {
 }
 
 /// The function through which a compactor calls a model on a run's account.
-pub(crate) type Caller = Arc<
+pub(crate) type ModelCaller = Arc<
     dyn Fn(Arc<dyn Model>, ModelRequest) -> BoxFuture<'static, Result<ModelResponse>> + Send + Sync,
 >;
 
@@ -68,7 +68,7 @@ pub struct CompactionRequest {
     pub model: Arc<dyn Model>,
     /// The token counter of the run.
     pub counter: Arc<dyn TokenCounter>,
-    caller: Option<Caller>,
+    caller: Option<ModelCaller>,
 }
 
 impl CompactionRequest {
@@ -108,7 +108,7 @@ impl CompactionRequest {
         }
     }
 
-    pub(crate) fn with_caller(mut self, caller: Caller) -> Self {
+    pub(crate) fn with_caller(mut self, caller: ModelCaller) -> Self {
         self.caller = Some(caller);
         self
     }

@@ -6,7 +6,7 @@ use crate::util::json::count_values;
 use crate::util::json::has_more_values;
 
 /// The approximate memory of a block without its content, in bytes.
-const BLOCK: usize = 128;
+const BLOCK_OVERHEAD: usize = 128;
 
 /// The maximum length, in bytes, of an id or a name from a model: every later request repeats it.
 const MAX_NAME: usize = 1_024;
@@ -100,7 +100,7 @@ impl ResponseLimits {
 
 /// The part of its limits that a response has used.
 #[derive(Debug, Default)]
-pub(crate) struct Used {
+pub(crate) struct UsedLimits {
     limits: ResponseLimits,
     /// The bytes that `max_bytes` limits.
     bytes: usize,
@@ -111,7 +111,7 @@ pub(crate) struct Used {
     values: usize,
 }
 
-impl Used {
+impl UsedLimits {
     pub(crate) fn new(limits: ResponseLimits) -> Self {
         Self {
             limits,
@@ -157,7 +157,7 @@ impl Used {
 
     pub(crate) fn add_block(&mut self) -> Result<(), Error> {
         self.blocks += 1;
-        self.add_overhead(BLOCK);
+        self.add_overhead(BLOCK_OVERHEAD);
         let limit = self.limits.max_blocks;
         check(self.blocks, limit, "content blocks", "max_blocks")
     }
@@ -178,8 +178,8 @@ impl Used {
         self.limits.max_values.saturating_sub(self.values)
     }
 
-    /// Checks the JSON of one event, which may exceed the limit alone. It is not counted, because
-    /// most values of events, such as ids, are not part of the response.
+    /// Checks that the JSON of one event alone does not have more values than the limit. They are
+    /// not counted, because most values of events, such as ids, are not part of the response.
     #[cfg(feature = "http")]
     pub(crate) fn check_event(&self, json: &str) -> Result<(), Error> {
         let limit = self.limits.max_values;

@@ -7,7 +7,7 @@ use crate::message::{CITATION_SIZE, Part, ToolCall, dismantle_shared, is_too_dee
 use crate::util::json_size::{JsonSize, escaped_len, escaped_prefix};
 
 use super::event::{ModelEvent, ResponseHead};
-use super::limits::{ResponseLimits, Used, check_call, check_name};
+use super::limits::{ResponseLimits, UsedLimits, check_call, check_name};
 use super::open_calls::OpenCalls;
 use super::stop_reason::StopReason;
 
@@ -17,7 +17,7 @@ use super::stop_reason::StopReason;
 /// arrive. Of the whole, only the bytes that exceed those of its pieces are counted.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseMeter {
-    used: Used,
+    used: UsedLimits,
     has_started: bool,
     /// The block that the last event belongs to.
     open_block: OpenBlock,
@@ -45,7 +45,7 @@ enum OpenBlock {
 impl ResponseMeter {
     pub(crate) fn new(limits: ResponseLimits) -> Self {
         Self {
-            used: Used::new(limits),
+            used: UsedLimits::new(limits),
             ..Self::default()
         }
     }

@@ -58,7 +58,7 @@ pub use hosted::HostedTool;
 pub use lifecycle::Lifecycle;
 pub use limits::ResponseLimits;
 #[cfg(feature = "http")]
-pub(crate) use limits::{Used, check_call};
+pub(crate) use limits::{UsedLimits, check_call};
 pub(crate) use meter::ResponseMeter;
 pub(crate) use model::erase;
 pub use model::{Model, ModelStream};

@@ -170,7 +170,8 @@ impl ContextBuilder {
     }
 
     /// Reads `AGENTS.md`, `SOUL.md`, `USER.md` and `IDENTITY.md`, each below its name. A file that
-    /// is missing or empty is omitted. They have 256 KiB together; the remaining text is cut.
+    /// is missing or empty is omitted. Together, they have at most 256 KiB; the remaining text is
+    /// cut.
     ///
     /// # Errors
     ///

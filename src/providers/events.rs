@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
-use crate::model::{ModelEvent, ResponseLimits, Used, check_call};
+use crate::model::{ModelEvent, ResponseLimits, UsedLimits, check_call};
 
 /// Decoded events in the order of the answer.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(crate) struct Events {
     join: bool,
     /// The size of the parts and calls that the decoder collects, since incomplete ones are in no
     /// event yet.
-    collected: Used,
+    collected: UsedLimits,
     /// True if content was added since [`take_new_content`](Self::take_new_content).
     has_new_content: bool,
 }
@@ -29,7 +29,7 @@ impl Events {
             queue: VecDeque::new(),
             held: None,
             join,
-            collected: Used::new(limits),
+            collected: UsedLimits::new(limits),
             has_new_content: false,
         }
     }

@@ -224,8 +224,8 @@ pub(crate) fn write_identifier(out: &mut Vec<u8>, value: &str) -> Result<()> {
 const MAX_NAME: usize = 64;
 
 /// Returns the name with every character other than letters, digits, `_` and `-` replaced by `_`,
-/// and cut after 64 characters, because names from one provider, or that a model made up, may have
-/// what another refuses. An empty name becomes `_`.
+/// and cut after 64 characters: a name from another provider, or one that a model made up, may be
+/// refused otherwise. An empty name becomes `_`.
 pub(crate) fn identifier(name: &str) -> Cow<'_, str> {
     if is_identifier(name) {
         return name[..name.len().min(MAX_NAME)].into();

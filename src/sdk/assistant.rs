@@ -215,7 +215,7 @@ impl Serialize for ApiMessage {
     }
 }
 
-/// Reads from JSON text, as [`SdkMessage`](super::SdkMessage).
+/// Reads from JSON text only, as [`SdkMessage`](super::SdkMessage) does.
 impl<'de> Deserialize<'de> for ApiMessage {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(from)?;

@@ -70,7 +70,7 @@ fn message(raw: Box<RawValue>) -> serde_json::Result<SdkMessage> {
 
     let mut message = with_extra(text, message, |message| &mut message.envelope_mut().extra)?;
     if let SdkMessage::Result(result) = &mut message {
-        result.forget_hosted();
+        result.remove_emitter_fields();
     }
 
     Ok(message)

@@ -284,7 +284,7 @@ words! {
         Low = "low",
         /// Medium priority.
         Medium = "medium",
-        /// Next.
+        /// High priority.
         High = "high",
         /// The highest priority.
         Immediate = "immediate",
@@ -295,7 +295,7 @@ words! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Notification {
-    /// The subject. A later notice with the same key replaces this notice.
+    /// The subject. A later notification with the same key replaces this one.
     pub key: Arc<str>,
     /// The text.
     pub text: String,

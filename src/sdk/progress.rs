@@ -44,7 +44,7 @@ struct ProgressWire {
 }
 
 impl ToolProgress {
-    /// Progress of the call `tool_use_id`.
+    /// Creates the progress of the call `tool_use_id`, without a payload.
     pub fn new(
         envelope: Envelope,
         tool_use_id: impl Into<Arc<str>>,
@@ -280,8 +280,8 @@ impl AsRef<str> for PermissionRequest {
     }
 }
 
-/// The request as [`SdkMessage`](super::SdkMessage) holds it, so that it can be answered as
-/// matched.
+/// The request in an [`SdkMessage`](super::SdkMessage) is boxed. A program that matches the message
+/// passes it to [`Responder::respond`](crate::Responder::respond) as it is.
 impl AsRef<str> for Box<PermissionRequest> {
     fn as_ref(&self) -> &str {
         &self.id

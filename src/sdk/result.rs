@@ -284,6 +284,17 @@ impl ResultMessage {
         }
     }
 
+    /// Returns `true` if the run ended because calls wait for a decision.
+    pub(crate) fn has_pending_calls(&self) -> bool {
+        self.terminal_reason.as_deref() == Some("tool_deferred")
+    }
+
+    /// Returns `true` if the run was interrupted or aborted.
+    pub(crate) fn is_aborted(&self) -> bool {
+        let reason = self.terminal_reason.as_deref();
+        reason.is_some_and(|reason| reason.starts_with("aborted"))
+    }
+
     pub(super) fn read(text: &str) -> serde_json::Result<Self> {
         let wire: Wire = read(text)?;
         let model_usage = wire.model_usage.unwrap_or_default();
@@ -310,9 +321,9 @@ impl ResultMessage {
         })
     }
 
-    /// Drops the figures that only the format's own hosts measure about themselves; they are never
-    /// emitted.
-    pub(super) fn forget_hosted(&mut self) {
+    /// Removes the unknown fields in which other emitters report measurements of themselves, so
+    /// that they are not emitted again.
+    pub(super) fn remove_emitter_fields(&mut self) {
         const KEYS: [&str; 5] = [
             "request_sent_wall_ms",
             "first_content_frame_ms",

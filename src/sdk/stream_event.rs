@@ -287,7 +287,7 @@ impl StreamEvents {
 
     fn result(&mut self, result: &ResultMessage, out: &mut Vec<StreamEvent>) {
         self.close(out);
-        let has_pending_calls = result.terminal_reason.as_deref() == Some("tool_deferred");
+        let has_pending_calls = result.has_pending_calls();
         for tool in std::mem::take(&mut self.tools) {
             let key = if tool.is_waiting && has_pending_calls {
                 "waiting"

@@ -165,7 +165,7 @@ impl Operation {
         self
     }
 
-    /// Adds a header.
+    /// Adds a header of the request.
     pub(super) fn header(mut self, name: &'static str, text: &'static str) -> Self {
         self.parameters.push(Parameter {
             name,
@@ -196,7 +196,7 @@ impl Operation {
     }
 }
 
-/// The routes so far.
+/// The routes that were added: their handlers and their descriptions.
 #[derive(Default)]
 pub(super) struct Api {
     pub(super) router: Router<App>,

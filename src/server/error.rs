@@ -127,7 +127,8 @@ impl ApiError {
         }
     }
 
-    /// Creates an error with `text` and the status of the error's kind.
+    /// Creates an error with `text` and the status of the error's kind. Logs `error` if the status
+    /// is that of a server error.
     fn of_kind(error: &Error, text: String) -> Self {
         let status = match error.kind() {
             ErrorKind::InvalidRequest | ErrorKind::InvalidMessages => StatusCode::BAD_REQUEST,

@@ -93,7 +93,7 @@ impl ReplySpace {
 ///
 /// # Errors
 ///
-/// Returns a 429 if other lists of the user take 30 seconds.
+/// Returns a 429 if other requests of the user that list files or skills take 30 seconds.
 pub(super) async fn file_list_permit(
     app: &App,
     caller: &Caller,

@@ -52,7 +52,7 @@ pub(super) fn document(operations: &[Operation]) -> Value {
         let item = paths.entry(operation.path).or_insert_with(|| json!({}));
         item[operation.verb.as_str()] = describe(operation, &mut generator, &json!(error_schema));
     }
-    // Schemas of types that are written by hand refer to it.
+    // Schemas that are written by hand refer to the schema of `ToolCall`.
     generator.subschema_for::<super::routes::schemas::ToolCall>();
     json!({
         "openapi": "3.1.0",

@@ -147,7 +147,8 @@ impl Listening {
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     if has_no_descriptors(&error) {
-                        // No request that would drop them can arrive.
+                        // Unused instances of agents keep folders open. Requests drop them, and
+                        // none can arrive.
                         self.handle.registry().drop_unused();
                     }
                     sleep(ACCEPT_PAUSE).await;

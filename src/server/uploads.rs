@@ -21,8 +21,8 @@ const MAX_USER_UPLOADS: usize = 2;
 /// The time after which the bytes of a user are counted from zero again.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The bytes that a file counts in addition to its path and its content, and a copy in addition to
-/// its size.
+/// The bytes that are counted for each file in addition to its path and its content, and for each
+/// copy in addition to its size.
 const ENTRY_BYTES: usize = 4 * 1024;
 
 /// The uploads of all users. Clones share them.

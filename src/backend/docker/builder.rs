@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn new_container_has_no_capabilities_and_limits_by_default() {
+    fn new_container_has_limits_and_no_capabilities_by_default() {
         let expected = "run --detach --init --label agentcore --name box --workdir /workspace \
             --network none --security-opt no-new-privileges --cap-drop ALL \
             --memory 2147483648 --memory-swap 2147483648 --pids-limit 512 \

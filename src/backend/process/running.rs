@@ -47,7 +47,8 @@ pub(in super::super) struct Running {
     pub(super) group: Arc<Group>,
     child: Child,
     ending: Ending,
-    /// Open while this process manages the command, so also no longer than it lives.
+    /// The child's standard input. It is closed when this process no longer manages the command, or
+    /// has ended in any way. The watcher of the command then kills what still runs.
     lifeline: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -57,8 +58,8 @@ pub(in super::super) struct Running {
 }
 
 impl Running {
-    /// A child whose standard input is its lifeline, keeping at most `max_output` bytes of each
-    /// stream.
+    /// Creates a running command from its child, whose standard input is the lifeline. At most
+    /// `max_output` bytes of each stream are kept.
     pub(in super::super) fn new(
         mut child: Child,
         group: Group,
@@ -150,19 +151,20 @@ impl Drop for KillOnDrop<'_> {
     }
 }
 
-/// Waits for the child, and ends it once `over` completes. Processes that outlive the child then
-/// have as long as it has. Returns its status, and the value of `over`: `true` if its time was up.
+/// Waits for the child, and ends it once `cutoff` completes. Processes that outlive the child then
+/// have the rest of its [`GRACE`]. Returns its status, and the value of `cutoff`: `true` if its
+/// time was up.
 async fn end(
     child: &mut Child,
     group: &Group,
     ending: Ending,
     lifeline: &mut Option<ChildStdin>,
-    over: impl Future<Output = bool>,
+    cutoff: impl Future<Output = bool>,
 ) -> (io::Result<ExitStatus>, bool) {
     let timed_out = tokio::select! {
         biased;
         status = wait(child, group) => return (status, false),
-        timed_out = over => timed_out,
+        timed_out = cutoff => timed_out,
     };
 
     match (ending, &mut *lifeline) {

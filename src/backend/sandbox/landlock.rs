@@ -42,12 +42,12 @@ pub(super) fn probe() -> u32 {
 pub(super) fn restrict(
     sandbox: &Sandbox,
     denied: &[DeniedPath],
-    private: Option<&Path>,
+    private_folder: Option<&Path>,
     abi: u32,
 ) -> Result<()> {
     let abi = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
     let empty_ruleset = ruleset(sandbox, abi).map_err(failed)?;
-    let with_paths = add_paths(empty_ruleset, sandbox, denied, private, abi)?;
+    let with_paths = add_paths(empty_ruleset, sandbox, denied, private_folder, abi)?;
     let with_ports = add_ports(with_paths, sandbox, abi).map_err(failed)?;
     let status = with_ports.restrict_self().map_err(failed)?;
     match status.ruleset {
@@ -110,8 +110,8 @@ fn add_paths(
     }
 }
 
-/// The rights in the parts that are denied on different paths: listing, which is never, reading and
-/// writing.
+/// Returns the rights in three parts, each with the paths on which it is denied: listing, which is
+/// never denied, reading and writing.
 fn parts(
     rights: BitFlags<AccessFs>,
     denied: &[DeniedPath],
@@ -175,7 +175,7 @@ fn add_path(
     }
 }
 
-/// The reason why a path is not allowed.
+/// The reason why a path could not be allowed.
 enum LandlockFailure {
     File(io::Error),
     Rule(RulesetError),

@@ -115,8 +115,11 @@ const MACHINE: [&str; 9] = [
 /// * The amounts of memory, processes, disk space and time.
 /// * Faults of the kernel, System V shared memory, and, for a privileged user, what can be done
 ///   without files and sockets, such as setting the clock. Do not run agents as root.
-/// * Programs that gain privileges when started, such as `sudo`, do not gain them; 32-bit
-///   programs on a 64-bit machine are killed by the filter.
+///
+/// # Programs that fail
+///
+/// Programs that gain privileges when started, such as `sudo`, do not gain them. On a 64-bit
+/// machine, the filter kills 32-bit programs.
 ///
 /// # Denied paths
 ///
@@ -289,8 +292,8 @@ impl Sandbox {
         self
     }
 
-    /// Takes the kernel for one with this version of Landlock at most, to see what becomes of a
-    /// sandbox there; 0 is a kernel without it.
+    /// Sets the highest version of Landlock that is used, even if the kernel has a newer one, to
+    /// examine the sandbox on older kernels. 0 means no Landlock.
     #[must_use]
     pub fn max_abi(mut self, abi: u32) -> Self {
         self.max_abi = Some(abi);
@@ -304,7 +307,8 @@ impl Sandbox {
         assess(self, kernel)
     }
 
-    /// The reason why commands are not held to a denied path; `None` if they are.
+    /// Returns the reason why the kernel does not withhold a denied path from commands, as the end
+    /// of a sentence about the kernel; `None` if it does.
     pub(crate) fn obstacle(&self, denied: &DeniedPath) -> Option<String> {
         if self.check().abi == 0 {
             return Some("which has no Landlock".to_owned());

@@ -122,6 +122,7 @@ pub(super) fn assess(sandbox: &Sandbox, kernel: Kernel) -> SandboxReport {
     let Kernel { abi, seccomp } = kernel;
     let any_network = sandbox.any_network;
     let no_unix_sockets = seccomp && !sandbox.unix_sockets;
+    // Each limit, whether it is requested, and whether the kernel can enforce it.
     let requests = [
         (SandboxLimit::Files, true, abi >= 1),
         (SandboxLimit::Truncation, true, abi >= TRUNCATE),

@@ -95,8 +95,9 @@ pub struct GlobMatches {
 
 /// A search for the lines that match a regular expression, in the syntax of the regex crate.
 ///
-/// The same files as by [`GlobQuery`] are searched, without binary files: files with a NUL byte. A
-/// file that is named as `path` is always searched. The options without a setter are set as fields.
+/// The files that a [`GlobQuery`] may return are searched, except binary files: those with a NUL
+/// byte. A file that is named as `path` is always searched. The options without a setter are set as
+/// fields.
 ///
 /// ```
 /// use agentcore::backend::{Backend, GrepQuery, MemoryBackend};
@@ -116,8 +117,8 @@ pub struct GlobMatches {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GrepQuery {
-    /// The regular expression. At most 8 KiB, and at most 4,096 characters and classes when each
-    /// counts as often as repetitions repeat it.
+    /// The regular expression. It may have at most 8 KiB, and at most 4,096 characters and classes,
+    /// each counted as often as it is repeated.
     pub pattern: String,
     /// The file or folder to search; `None` means the root.
     pub path: Option<String>,
@@ -211,10 +212,10 @@ pub struct GrepMatches {
     pub truncated: bool,
     /// True if the filter left files out.
     pub withheld: bool,
-    /// The number of files that could not be searched, because they cannot be read or have a line
-    /// that is too long to search; with `multiline`, because the file is. For an expression of
-    /// texts and alternatives alone that is 64 MiB, for others 8 MiB or less: the more the
-    /// expression repeats, the less is searched at once.
+    /// The number of files that were not searched, because they cannot be read or have a line that
+    /// is too long; with `multiline`, because the whole file is too long. The maximum length is 64
+    /// MiB for an expression of texts and alternatives alone, and 8 MiB or less for others: the
+    /// more the expression repeats, the lower it is.
     pub skipped: usize,
 }
 

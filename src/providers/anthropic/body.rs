@@ -34,8 +34,8 @@ pub(super) struct Options<'a> {
 }
 
 /// Returns the body of `request`, and warnings. Sampling settings that a model does not take while
-/// it thinks are omitted without one. The prompt cache requires the order of the fields: tools,
-/// system prompt, messages.
+/// it thinks are omitted without a warning. The prompt cache requires the order of the fields:
+/// tools, system prompt, messages.
 pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,

@@ -8,9 +8,11 @@ use std::borrow::Cow;
 /// The way to turn thinking off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Off {
+    /// The model does not think.
     Disabled,
     /// The model still thinks before an answer, though not between tool calls.
     BetweenTools,
+    /// Thinking cannot be turned off.
     Never,
 }
 
@@ -18,7 +20,7 @@ pub(super) enum Off {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForcedTools {
     All,
-    /// Models without a thinking budget.
+    /// Requests without a thinking budget.
     WithoutBudget,
     None,
 }

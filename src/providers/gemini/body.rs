@@ -32,7 +32,7 @@ pub(super) struct Options<'a> {
     pub(super) max_output_tokens: Option<u32>,
 }
 
-/// The tools of a request.
+/// The kinds of tools that a request has.
 struct Tools {
     has_functions: bool,
     has_hosted: bool,
@@ -152,12 +152,12 @@ enum AnswerForm<'a> {
 
 fn answer_form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> AnswerForm<'a> {
     let has_tools = tools.has_functions || tools.has_hosted;
-    let is_combined = family.is_modern || !has_tools;
+    let can_require_json = family.is_modern || !has_tools;
     match &request.response_format {
         None => AnswerForm::Free,
-        Some(ResponseFormat::JsonObject) if is_combined => AnswerForm::Json,
+        Some(ResponseFormat::JsonObject) if can_require_json => AnswerForm::Json,
         Some(ResponseFormat::JsonObject) => AnswerForm::Instruction(instruction(&any_object())),
-        Some(ResponseFormat::JsonSchema { schema, .. }) if is_combined => {
+        Some(ResponseFormat::JsonSchema { schema, .. }) if can_require_json => {
             AnswerForm::Schema(schema)
         }
         Some(ResponseFormat::JsonSchema { schema, .. }) => {

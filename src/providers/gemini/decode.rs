@@ -39,7 +39,8 @@ pub(super) struct ChunkDecoder {
     /// The reason of the end, once it has arrived.
     stop_reason: Option<StopReason>,
     is_done: bool,
-    /// The text around the piece of text and the usage.
+    /// The text around the answer's text and the usage in the last chunk that has both. A chunk
+    /// that differs only in these values is not parsed again.
     repeated: Repeated<2>,
 }
 
@@ -65,7 +66,8 @@ impl ChunkDecoder {
         }
     }
 
-    /// Learns the text around the text and the usage of the only chunk in `data`.
+    /// Stores the text of `data` around the text and the usage of its only chunk, for
+    /// [`read_repeated`](Self::read_repeated).
     fn learn(&mut self, chunk: &WireChunk<'_>, data: &str) {
         // Only a frame that can be learned from is read again.
         if chunk.usage_metadata.0.is_some()

@@ -9,7 +9,7 @@ use crate::message::{Part, Role};
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 
 use super::super::responses::{OpenAiResponses, PROVIDER as RESPONSES};
-use super::family::{Reasons, family_of, requested_effort};
+use super::family::{ReasoningMode, family_of, requested_effort};
 use super::model::OpenAi;
 
 /// OpenAI's model of this name, on the API that each request needs.
@@ -83,8 +83,8 @@ impl OpenAiAuto {
             .any(|tool| &*tool.provider == RESPONSES);
         let reasons_with_tools =
             family.tools_need_responses && !request.tools.is_empty() && family.reasons_with(effort);
-        let continues_reasoning =
-            family.reasons != Reasons::Never && is_last_answer_of(request, self.responses.tag());
+        let continues_reasoning = family.reasons != ReasoningMode::Never
+            && is_last_answer_of(request, self.responses.tag());
         !family.has_chat
             || has_hosted_tools
             || effort == Some("max")

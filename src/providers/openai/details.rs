@@ -19,7 +19,7 @@ type Entry = Map<String, Value>;
 #[derive(Debug, Default)]
 pub(super) struct Details {
     entries: Vec<Entry>,
-    /// The last entry of each type and index.
+    /// The position of the last entry of each type and index.
     of_index: HashMap<(&'static str, u64), usize>,
 }
 
@@ -53,7 +53,7 @@ impl Details {
 
         let entry = &mut self.entries[position];
         let mut text_len = 0;
-        let mut has_news = false;
+        let mut has_new_field = false;
         for (name, value) in piece {
             match (entry.get_mut(&name), value) {
                 (_, Value::Null) => {}
@@ -63,13 +63,13 @@ impl Details {
                 }
                 (Some(former), value) if *former == value => {}
                 (_, value) => {
-                    has_news = true;
+                    has_new_field = true;
                     entry.insert(name, value);
                 }
             }
         }
 
-        if has_news {
+        if has_new_field {
             Collected::Whole
         } else {
             Collected::Text(text_len)
@@ -89,7 +89,7 @@ impl Details {
             (Some(own), Some(other)) => own == other,
             _ => true,
         };
-        // A signature is for the text before it. Behind it, a text belongs to another answer.
+        // A signature is for the text before it, so a text after it belongs to another entry.
         let has_text =
             |entry: &Entry, name: &str| text_of(entry, name).is_some_and(|text| !text.is_empty());
         let is_open = !has_text(entry, "signature") || !has_text(piece, field);

@@ -7,9 +7,9 @@ use crate::model::{ModelRequest, ThinkingMode};
 
 use super::super::connection::openai_name;
 
-/// The time at which a model reasons.
+/// The requests for which a model reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::providers) enum Reasons {
+pub(in crate::providers) enum ReasoningMode {
     Never,
     /// Only with an effort.
     OnRequest,
@@ -21,7 +21,7 @@ pub(in crate::providers) enum Reasons {
 /// The requests that a model of the family takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::providers) struct Family {
-    pub(in crate::providers) reasons: Reasons,
+    pub(in crate::providers) reasons: ReasoningMode,
     pub(in crate::providers) efforts: &'static [&'static str],
     /// True if the model is on Chat Completions at all.
     pub(in crate::providers) has_chat: bool,
@@ -29,26 +29,30 @@ pub(in crate::providers) struct Family {
     pub(in crate::providers) tools_need_responses: bool,
     /// True if the API refuses stop sequences.
     pub(in crate::providers) refuses_stop: bool,
-    /// True if nothing of the name but its beginning is known. The name of a deployment may be such
-    /// a one by accident.
+    /// True if nothing of the name but its beginning is known. The name of a deployment may have
+    /// this beginning by accident.
     pub(in crate::providers) is_guess: bool,
 }
 
 impl Family {
     pub(in crate::providers) fn reasons_by_default(&self) -> bool {
-        matches!(self.reasons, Reasons::ByDefault | Reasons::Always)
+        matches!(
+            self.reasons,
+            ReasoningMode::ByDefault | ReasoningMode::Always
+        )
     }
 
     /// Returns `true` if the model reasons with this effort.
     pub(in crate::providers) fn reasons_with(&self, effort: Option<&str>) -> bool {
         match effort {
-            Some("none") => self.reasons == Reasons::Always,
-            Some(_) => self.reasons != Reasons::Never,
+            Some("none") => self.reasons == ReasoningMode::Always,
+            Some(_) => self.reasons != ReasoningMode::Never,
             None => self.reasons_by_default(),
         }
     }
 }
 
+// The efforts that models take, the lowest first.
 const NEWEST: &[&str] = &["none", "low", "medium", "high", "xhigh", "max"];
 const NEWEST_ALWAYS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
 const TO_XHIGH: &[&str] = &["none", "low", "medium", "high", "xhigh"];
@@ -60,42 +64,42 @@ const OLD: &[&str] = &["low", "medium", "high"];
 
 /// The beginnings of names: when the model reasons, and with which efforts. The first that fits
 /// counts.
-const TABLE: &[(&str, Reasons, &[&str])] = &[
-    ("gpt-6.1-terra", Reasons::ByDefault, NEWEST),
-    ("gpt-6.1-sol", Reasons::Always, NEWEST_ALWAYS),
-    ("gpt-6-astra", Reasons::Always, NEWEST_ALWAYS),
-    ("gpt-6-luna", Reasons::ByDefault, NEWEST),
-    ("gpt-6-sol", Reasons::ByDefault, NEWEST),
-    ("gpt-5.1-chat", Reasons::Always, &["medium"]),
-    ("gpt-5.2-chat", Reasons::Always, &["medium"]),
-    ("gpt-5.3-chat", Reasons::Always, &["medium"]),
-    ("gpt-5.5-pro", Reasons::Always, PRO),
-    ("gpt-5.4-pro", Reasons::Always, PRO),
-    ("gpt-5.2-pro", Reasons::Always, PRO),
-    ("gpt-5-codex", Reasons::Always, OLD),
-    ("gpt-5.1-codex", Reasons::Always, CODEX),
-    ("gpt-5-chat", Reasons::Never, &[]),
-    ("gpt-5-pro", Reasons::Always, &["high"]),
-    ("gpt-5.6", Reasons::ByDefault, NEWEST),
-    ("gpt-5.5", Reasons::ByDefault, TO_XHIGH),
-    ("gpt-5.4", Reasons::OnRequest, TO_XHIGH),
-    ("gpt-5.3", Reasons::OnRequest, TO_XHIGH),
-    ("gpt-5.2", Reasons::OnRequest, TO_XHIGH),
-    ("gpt-5.1", Reasons::OnRequest, TO_HIGH),
-    ("gpt-5", Reasons::ByDefault, FIRST),
-    ("gpt-audio", Reasons::Never, &[]),
-    ("gpt-4", Reasons::Never, &[]),
-    ("gpt-3", Reasons::Never, &[]),
-    ("chatgpt-", Reasons::Never, &[]),
-    ("codex-", Reasons::Always, OLD),
-    ("computer-use", Reasons::Always, OLD),
-    ("o1", Reasons::Always, OLD),
-    ("o3", Reasons::Always, OLD),
-    ("o4", Reasons::Always, OLD),
+const TABLE: &[(&str, ReasoningMode, &[&str])] = &[
+    ("gpt-6.1-terra", ReasoningMode::ByDefault, NEWEST),
+    ("gpt-6.1-sol", ReasoningMode::Always, NEWEST_ALWAYS),
+    ("gpt-6-astra", ReasoningMode::Always, NEWEST_ALWAYS),
+    ("gpt-6-luna", ReasoningMode::ByDefault, NEWEST),
+    ("gpt-6-sol", ReasoningMode::ByDefault, NEWEST),
+    ("gpt-5.1-chat", ReasoningMode::Always, &["medium"]),
+    ("gpt-5.2-chat", ReasoningMode::Always, &["medium"]),
+    ("gpt-5.3-chat", ReasoningMode::Always, &["medium"]),
+    ("gpt-5.5-pro", ReasoningMode::Always, PRO),
+    ("gpt-5.4-pro", ReasoningMode::Always, PRO),
+    ("gpt-5.2-pro", ReasoningMode::Always, PRO),
+    ("gpt-5-codex", ReasoningMode::Always, OLD),
+    ("gpt-5.1-codex", ReasoningMode::Always, CODEX),
+    ("gpt-5-chat", ReasoningMode::Never, &[]),
+    ("gpt-5-pro", ReasoningMode::Always, &["high"]),
+    ("gpt-5.6", ReasoningMode::ByDefault, NEWEST),
+    ("gpt-5.5", ReasoningMode::ByDefault, TO_XHIGH),
+    ("gpt-5.4", ReasoningMode::OnRequest, TO_XHIGH),
+    ("gpt-5.3", ReasoningMode::OnRequest, TO_XHIGH),
+    ("gpt-5.2", ReasoningMode::OnRequest, TO_XHIGH),
+    ("gpt-5.1", ReasoningMode::OnRequest, TO_HIGH),
+    ("gpt-5", ReasoningMode::ByDefault, FIRST),
+    ("gpt-audio", ReasoningMode::Never, &[]),
+    ("gpt-4", ReasoningMode::Never, &[]),
+    ("gpt-3", ReasoningMode::Never, &[]),
+    ("chatgpt-", ReasoningMode::Never, &[]),
+    ("codex-", ReasoningMode::Always, OLD),
+    ("computer-use", ReasoningMode::Always, OLD),
+    ("o1", ReasoningMode::Always, OLD),
+    ("o3", ReasoningMode::Always, OLD),
+    ("o4", ReasoningMode::Always, OLD),
 ];
 
 /// Models that are newer than the table: what the strictest known one takes.
-const NEWER: (&str, Reasons, &[&str]) = ("", Reasons::Always, NEWEST_ALWAYS);
+const NEWER: (&str, ReasoningMode, &[&str]) = ("", ReasoningMode::Always, NEWEST_ALWAYS);
 
 /// Returns the family of OpenAI's model of this name; `None` for names that are not OpenAI's.
 pub(in crate::providers) fn family_of(model: &str) -> Option<Family> {
@@ -107,10 +111,12 @@ pub(in crate::providers) fn family_of(model: &str) -> Option<Family> {
     let row = TABLE.iter().find(|(prefix, ..)| name.starts_with(prefix));
     let version = version_of(name);
     let is_guess = row.is_none() && version.is_none();
+    // A guess counts as the newest model, and a known name without a version, such as `o3`, as the
+    // oldest.
     let version = version.unwrap_or(if is_guess { (u32::MAX, 0) } else { (0, 0) });
     let (_, reasons, efforts) = match row {
         Some(row) => row,
-        None if is_newer(name) => &NEWER,
+        None if has_openai_prefix(name) => &NEWER,
         None => return None,
     };
     Some(Family {
@@ -124,7 +130,7 @@ pub(in crate::providers) fn family_of(model: &str) -> Option<Family> {
 }
 
 /// Returns `true` for the names of OpenAI's models, such as `gpt-7`, `gpt-luna` and `o5`.
-fn is_newer(name: &str) -> bool {
+fn has_openai_prefix(name: &str) -> bool {
     let number = name.strip_prefix('o').unwrap_or_default();
     name.starts_with("gpt-") || number.starts_with(|c: char| c.is_ascii_digit())
 }
@@ -195,9 +201,9 @@ pub(in crate::providers) fn sampling_settings(
         temperature: request.temperature,
         top_p: request.settings.top_p,
     };
-    let reasons =
+    let is_reasoning =
         family.is_some_and(|family| family.reasons_with(sent_effort(request, Some(family))));
-    if !reasons || sampling == Sampling::default() {
+    if !is_reasoning || sampling == Sampling::default() {
         return (sampling, None);
     }
     let warning = format!(

@@ -15,8 +15,8 @@ pub(in crate::providers) const IMAGE_TYPES: &[&str] = &[
 /// The variant of Chat Completions that one server speaks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// The tag of the blocks of its answers, unless an unknown server has a name. A server
-    /// receives its own blocks only.
+    /// The tag of the blocks of the server's answers; an unknown server that was named has a tag
+    /// of its own. A server receives only blocks with its tag.
     pub(super) tag: &'static str,
     /// The hosts of the server; subdomains belong to it, too.
     pub(super) hosts: &'static [&'static str],
@@ -41,7 +41,8 @@ pub(super) struct Rules {
     pub(super) needs_answer_after_results: bool,
     /// True if results have the name of their tool.
     pub(super) names_results: bool,
-    /// True if the first call of each answer needs a signature, of models that check them.
+    /// True if some models of the server check signatures: the first call of each answer then needs
+    /// one.
     pub(super) signs_calls: bool,
     /// The types of images that are taken as data; empty for all.
     pub(super) image_types: &'static [&'static str],

@@ -10,7 +10,7 @@ use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
 use super::super::encode::{Encoded, Items, KeptBody, encode};
 use super::super::hosted::with_hosted;
 use super::super::openai::family::{
-    Family, Reasons, check_effort, family_of, sampling_settings, sent_effort,
+    Family, ReasoningMode, check_effort, family_of, sampling_settings, sent_effort,
 };
 use super::super::schema::instruction;
 use super::super::schema::openai::{is_strict, non_object_schema};
@@ -77,7 +77,7 @@ pub(super) fn body(
         let choice = choose_tool(&request.tool_choice);
         fields.openai_tools(&tools, choice, request.settings.parallel_tool_calls)?;
         let has_encrypted = options.has_encrypted
-            && (family.as_ref()).is_none_or(|family| family.reasons != Reasons::Never);
+            && (family.as_ref()).is_none_or(|family| family.reasons != ReasoningMode::Never);
         let mut own_tools = hosted
             .iter()
             .filter(|tool| Some(&*tool.provider) == own_provider);

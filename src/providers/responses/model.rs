@@ -15,7 +15,7 @@ use super::super::connection::{Connection, KeyFormOrigin, MAX_OPENAI_BODY};
 use super::super::decode::{EventOptions, Framing};
 use super::super::encode::Encoded;
 use super::super::media::{Target, check};
-use super::super::openai::family::{Reasons, family_of};
+use super::super::openai::family::{ReasoningMode, family_of};
 use super::super::openai::with_key_form_of_address;
 use super::super::send::{ProviderRequest, send_request};
 use super::super::token_count::count_tokens;
@@ -172,7 +172,7 @@ impl OpenAiResponses {
             media,
             takes_images,
             takes_reasoning: !is_unencrypted
-                && family_of(model).is_none_or(|family| family.reasons != Reasons::Never),
+                && family_of(model).is_none_or(|family| family.reasons != ReasoningMode::Never),
             tag: self.tag().into(),
         };
         body(

@@ -123,6 +123,7 @@ async fn invoke(
 
 /// Waits for the end of a run, and replies with its output.
 pub(super) async fn reply(app: &App, run: Arc<ServerRun>) -> Result<Response, ApiError> {
+    // A request that waits for the output counts as a reader of the run.
     let presence = run.presence();
     let end = run.finished().await.ok_or_else(ApiError::closing)?;
     drop(presence);
@@ -153,7 +154,7 @@ async fn send(
     len: usize,
 ) -> Result<Response, ApiError> {
     let key = run.key().clone();
-    let no_space = |text: &dyn Display| {
+    let refusal = |text: &dyn Display| {
         // Without a time to wait: another request would begin another run.
         let thread = &key.thread;
         let text = format!("the run has ended, and its output is in the thread {thread:?}: {text}");
@@ -161,19 +162,19 @@ async fn send(
     };
     let mut space = pin!(ReplySpace::acquire_for(app, &key.user, len));
     if let Some(space) = space.as_mut().now_or_never() {
-        return space.map_err(|error| no_space(&error))?.json(reply).await;
+        return space.map_err(|error| refusal(&error))?.json(reply).await;
     }
 
-    // Requests that wait keep no output in memory that the server would drop.
+    // A request that waits must not keep the output in memory: the server may drop it meanwhile.
     drop(reply);
     let run_ref = Arc::downgrade(&run);
     drop(run);
-    let space = space.await.map_err(|error| no_space(&error))?;
+    let space = space.await.map_err(|error| refusal(&error))?;
     let run = run_ref.upgrade();
     let end = run.as_ref().and_then(|run| run.end()).map(|end| &**end);
     match (&run, end) {
         (Some(run), Some(Ok(output))) => space.json(RunReply::new(run.id(), output)).await,
-        _ => Err(no_space(&"it is no longer in memory")),
+        _ => Err(refusal(&"it is no longer in memory")),
     }
 }
 

@@ -83,8 +83,9 @@ struct TraceReply {
     agent_id: Arc<str>,
     /// In milliseconds since the Unix epoch.
     started_at: u64,
-    /// The spans as trees. A trace has at most 1,000 spans and events and 256 KiB; a last span
-    /// `dropped` has the number of spans, attributes and events beyond, `parts`.
+    /// The spans as trees. A trace has at most 1,000 spans and events, and 256 KiB. If parts beyond
+    /// that are missing, the last span is `dropped`, and its attribute `parts` is the number of the
+    /// missing spans, attributes and events.
     spans: Vec<SpanReply>,
     events: Vec<EventReply>,
 }
@@ -93,9 +94,9 @@ struct TraceReply {
 #[derive(Debug, Serialize, JsonSchema)]
 struct SpanReply {
     name: String,
-    /// The start, relative to the first span.
+    /// The start, relative to the first span or event.
     start_ms: f64,
-    /// `null` while it is open.
+    /// The duration; `null` while the span is open.
     duration_ms: Option<f64>,
     attributes: Map<String, Value>,
     children: Vec<SpanReply>,
@@ -104,6 +105,7 @@ struct SpanReply {
 #[derive(Debug, Serialize, JsonSchema)]
 struct EventReply {
     name: String,
+    /// The time, relative to the first span or event.
     at_ms: f64,
     metadata: Value,
 }

@@ -189,7 +189,7 @@ impl Reader {
             SdkMessage::Result(_) => self.run.pending_len(),
             _ => 0,
         };
-        // Counted once: most of these messages have no snapshot.
+        // A snapshot counts once here, not as `snapshot_space`: most of these messages have none.
         let state_len = self.encoder.state_len(&message, pending_len);
         let events_len = len.saturating_add(state_len);
         let space = self.permit.acquire_space(events_len).await;

@@ -38,10 +38,13 @@ enum StreamedBlock {
     Call(usize),
 }
 
+/// A call whose beginning has been shown.
 #[derive(Clone, Debug)]
 struct StreamedCall {
     id: Arc<str>,
+    /// Its id for readers.
     shown_id: Arc<str>,
+    /// Detects the end of the arguments.
     args: JsonEnd,
 }
 

@@ -17,7 +17,7 @@ use super::lanes::{Lanes, own};
 use super::step::{Author, CallProgress, CallResult, Output, Step, StepKind, SubagentEnd};
 
 /// The estimated memory of a call, an id, a path or a pointer to a message, in bytes.
-const ENTRY: usize = 128;
+const ENTRY_BYTES: usize = 128;
 
 /// The lanes of a run's agents, and the history of its thread.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl StreamState {
     /// Estimates the memory in bytes of the calls, ids and messages that no other reader shares.
     pub(super) fn index_size(&self) -> usize {
         let entries = self.lanes.entry_count() + self.history.entry_count();
-        entries * ENTRY + self.history.files_len()
+        entries * ENTRY_BYTES + self.history.files_len()
     }
 
     /// Returns the id of a call for readers.
@@ -372,8 +372,7 @@ impl StreamState {
 
     /// Ends everything that is open, and the run.
     fn push_end<'a>(&mut self, result: &'a ResultMessage, steps: &mut Vec<Step<'a>>) {
-        let is_pending = result.terminal_reason.as_deref() == Some("tool_deferred");
-        self.lanes.end_all(is_pending, steps);
+        self.lanes.end_all(result.has_pending_calls(), steps);
         steps.push(own(StepKind::Finished(result)));
     }
 

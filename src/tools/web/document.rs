@@ -39,7 +39,7 @@ pub(super) fn parse(html: &str, stop: &Cancellation) -> Document {
         }
 
         let (step, tail) = remaining.split_at(end);
-        tokenizer.sink.expect(step);
+        tokenizer.sink.count_comparisons(step);
         if !is_full.get() {
             queue.push_back(StrTendril::from(step));
             feed(&tokenizer, &queue);

@@ -227,8 +227,8 @@ impl PageBody {
         let mut is_cut = is_cut.map_err(http_client::describe)?;
         let mut permit = None;
         if is_cut && max_bytes > SMALL_PAGE {
-            let large_page = LARGE_PAGES.clone().acquire_owned().await;
-            permit = Some(large_page.map_err(|error| error.to_string())?);
+            let outcome = LARGE_PAGES.clone().acquire_owned().await;
+            permit = Some(outcome.map_err(|error| error.to_string())?);
             let is_longer = reader.read_to(max_bytes).await;
             is_cut = is_longer.map_err(http_client::describe)?;
         }

@@ -34,8 +34,9 @@ const MAX_CONTENT: usize = 8 * 1024 * 1024;
 /// The maximum size of a table that is aligned, in bytes: a cell is as wide as the widest of its
 /// column.
 const MAX_TABLE: usize = 4 * 1024 * 1024;
-/// The maximum number of bytes of Markdown that prefixes of lines and padding of cells may add.
-/// Content beyond that is neither indented nor aligned.
+/// The maximum total length of quotes, lists and aligned tables, each level counted, in bytes:
+/// prefixes and padding add to each of their lines. Content beyond that is neither indented nor
+/// aligned.
 const MAX_GROWN: usize = 64 * 1024 * 1024;
 /// The number of bytes of marks around a cell or a part of it.
 const MARKS: usize = 3;
@@ -88,6 +89,7 @@ pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
     }
 }
 
+/// The limits of one conversion, as far as it has used them. The handlers share it.
 struct RenderBounds {
     stop: Cancellation,
     visits: AtomicUsize,
@@ -209,6 +211,7 @@ impl TableSize {
         size
     }
 
+    /// Adds a row, with the lengths of its cells.
     fn row(&mut self, row: &Rc<Node>) {
         self.rows += 1;
         let cells = row.children.borrow();
@@ -224,7 +227,8 @@ impl TableSize {
         }
     }
 
-    /// Returns the estimated length of the Markdown of a node, in bytes.
+    /// Counts a node and the nodes below it. Returns the estimated length of their Markdown, in
+    /// bytes.
     fn length(&mut self, node: &Rc<Node>) -> usize {
         let mut length = 0_usize;
         let mut stack = vec![node.clone()];

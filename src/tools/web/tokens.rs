@@ -31,8 +31,8 @@ const MAX_COMPARISONS: usize = 200_000_000;
 pub(super) struct Tokens<S> {
     pub(super) inner: S,
     full: Rc<Cell<bool>>,
-    /// The upper bound of the number of open attributes.
-    names: Cell<usize>,
+    /// The upper bound of the number of attributes of the open element.
+    attribute_count: Cell<usize>,
     /// True if a token was emitted since the last piece.
     has_token: Cell<bool>,
     comparisons: Cell<usize>,
@@ -44,7 +44,7 @@ impl<S> Tokens<S> {
         Self {
             inner,
             full,
-            names: Cell::new(0),
+            attribute_count: Cell::new(0),
             has_token: Cell::new(false),
             comparisons: Cell::new(0),
             after_separator: Cell::new(false),
@@ -53,9 +53,9 @@ impl<S> Tokens<S> {
 
     /// Counts the comparisons that a piece may cause, before the tokenizer receives it. Sets the
     /// flag of the document if they exceed the limit.
-    pub(super) fn expect(&self, piece: &str) {
+    pub(super) fn count_comparisons(&self, piece: &str) {
         if self.has_token.replace(false) {
-            self.names.set(0);
+            self.attribute_count.set(0);
         }
 
         let mut start_count = 0;
@@ -70,12 +70,13 @@ impl<S> Tokens<S> {
         }
 
         self.after_separator.set(is_after_separator);
-        let names = self.names.get();
-        self.names.set(names.saturating_add(start_count));
+        let attribute_count = self.attribute_count.get();
+        self.attribute_count
+            .set(attribute_count.saturating_add(start_count));
         let comparisons = self
             .comparisons
             .get()
-            .saturating_add(start_count.saturating_mul(names));
+            .saturating_add(start_count.saturating_mul(attribute_count));
         self.comparisons.set(comparisons);
         if comparisons > MAX_COMPARISONS {
             self.full.set(true);
@@ -175,7 +176,7 @@ mod tests {
         let queue = BufferQueue::default();
         for piece in html.as_bytes().chunks(piece) {
             let piece = std::str::from_utf8(piece).unwrap();
-            tokenizer.sink.expect(piece);
+            tokenizer.sink.count_comparisons(piece);
             queue.push_back(StrTendril::from(piece));
             let _ = tokenizer.feed(&queue);
         }

@@ -126,7 +126,7 @@ impl AgUi {
             "total_cost_usd": result.total_cost_usd,
             "terminal_reason": reason,
         });
-        let is_cancelled = reason.starts_with("aborted");
+        let is_cancelled = result.is_aborted();
         if result.is_error && !is_cancelled {
             let text = error_text(result);
             let code = if reason.is_empty() { "error" } else { reason };
@@ -139,9 +139,10 @@ impl AgUi {
             return;
         }
 
-        let interrupts = match reason {
-            "tool_deferred" => interrupts(state),
-            _ => Vec::new(),
+        let interrupts = if result.has_pending_calls() {
+            interrupts(state)
+        } else {
+            Vec::new()
         };
         let outcome = if is_cancelled {
             Outcome::Cancelled

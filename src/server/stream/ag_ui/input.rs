@@ -61,7 +61,7 @@ enum InputRole {
 enum InputContent {
     Text(String),
     Parts(Vec<InputPart>),
-    /// The content of a message that is no input.
+    /// Anything else, which counts as no content.
     Other(serde::de::IgnoredAny),
 }
 
@@ -140,8 +140,8 @@ struct ResumePayload {
 impl AgUiInput {
     /// Returns the trailing messages of the user, with the context at the end of the last message.
     /// If the thread has some of them, by their ids, all messages up to the last known one are
-    /// omitted, because a failed run has stored them. The last message always stays, as the input
-    /// that was sent twice.
+    /// omitted, because a failed run has stored them. The last message always stays: a client may
+    /// send an input twice, and it is then stored once, by the id of this message.
     ///
     /// # Errors
     ///

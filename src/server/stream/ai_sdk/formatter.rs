@@ -21,7 +21,7 @@ const DONE: &str = "[DONE]";
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct AiSdk {
     is_started: bool,
-    /// The user's text that is being read: the client takes it as a whole.
+    /// The id and the pieces so far of a text of the user: the client takes it as a whole.
     user_text: Option<(Arc<str>, String)>,
 }
 
@@ -187,8 +187,8 @@ fn send_state(state: &StreamState, out: &mut Out<'_>) {
 }
 
 fn finish(result: &ResultMessage, state: &StreamState, out: &mut Out<'_>) {
-    let reason = result.terminal_reason.as_deref().unwrap_or_default();
-    if reason.starts_with("aborted") {
+    if result.is_aborted() {
+        let reason = result.terminal_reason.as_deref().unwrap_or_default();
         out.json(&Chunk::Abort { reason });
         out.text(DONE);
         return;
@@ -197,7 +197,7 @@ fn finish(result: &ResultMessage, state: &StreamState, out: &mut Out<'_>) {
     if result.is_error {
         let text = error_text(result);
         out.json(&Chunk::Error { error_text: &text });
-    } else if reason == "tool_deferred" {
+    } else if result.has_pending_calls() {
         request_approvals(state, out);
     }
     out.json(&Chunk::Finish {
@@ -215,7 +215,7 @@ fn finish(result: &ResultMessage, state: &StreamState, out: &mut Out<'_>) {
 }
 
 fn finish_reason(result: &ResultMessage) -> &'static str {
-    if result.terminal_reason.as_deref() == Some("tool_deferred") {
+    if result.has_pending_calls() {
         return "tool-calls";
     }
     if result.is_error {

@@ -32,8 +32,9 @@ pub(crate) struct AiSdkInput {
     pub(crate) trigger: Trigger,
 }
 
-/// The reason of the request. A submitted message with the id of an earlier one and another content
-/// replaces that one and all later messages; a regenerated one replaces itself and those.
+/// The reason of the request. A submitted message replaces the stored message with its id and all
+/// later ones if its content differs from the stored one. With `RegenerateMessage`, the last
+/// message of the user is answered again: it replaces itself and all later messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Trigger {
@@ -51,7 +52,8 @@ struct UiMessage {
     parts: Vec<UiPart>,
 }
 
-/// The fields of all parts that are read; parts of static tools have the tool in their type.
+/// A part of any type, with the fields that are read. The type is `text`, `file`, `tool-NAME` or
+/// another.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct UiPart {
@@ -65,7 +67,7 @@ struct UiPart {
     approval: Option<Approval>,
 }
 
-/// The person's answer to an approval request.
+/// The user's answer to an approval request.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Approval {
     id: Arc<str>,
