@@ -117,6 +117,7 @@ impl RequestBuilder {
         }
     }
 
+    /// Returns the history with the summary of `compaction` instead of the messages it covers.
     fn summarized(&mut self, messages: &Messages, compaction: Compaction) -> Messages {
         let mut start = compaction.through_message.min(messages.len());
 
@@ -147,7 +148,8 @@ impl RequestBuilder {
         std::iter::once(summary).chain(tail).collect()
     }
 
-    /// Passes the messages through every `modify_request`; the result must be sendable.
+    /// Passes the messages through every `modify_request` hook. The result of each hook must be
+    /// valid for a model.
     async fn run_modify_hooks(
         &mut self,
         config: &Config,

@@ -79,8 +79,8 @@ pub(super) async fn remove_session(
 /// Removes results of all sessions that were written before `limit`. A result whose modification
 /// time is unknown stays, and so do those beyond the number of files that are examined.
 ///
-/// The search begins with the session of the number `first`, and in each session with the result of
-/// that number.
+/// The lists of sessions and of the results of each session are searched from the index `first`,
+/// counted around their ends. So repeated searches with random indices examine all results.
 pub(super) async fn remove_older(
     backend: &dyn Backend,
     folder: &str,
@@ -112,7 +112,7 @@ pub(super) async fn remove_older(
     Ok(())
 }
 
-/// Moves the item of the number `first`, counted around the end of the list, to its beginning.
+/// Rotates the list so that it begins with the index `first`, counted around its end.
 fn rotate<T>(list: &mut [T], first: usize) {
     list.rotate_left(first % list.len().max(1));
 }

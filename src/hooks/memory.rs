@@ -61,7 +61,7 @@ pub struct MemoryHook {
     backend: Arc<dyn Backend>,
     paths: Vec<String>,
     /// True if the program named the paths.
-    is_named: bool,
+    has_own_paths: bool,
     initial: Option<String>,
     edit_tool: Arc<str>,
 }
@@ -73,7 +73,7 @@ impl MemoryHook {
             name: "memory".into(),
             backend: Arc::new(backend),
             paths: vec![DEFAULT_PATH.to_owned()],
-            is_named: false,
+            has_own_paths: false,
             initial: None,
             edit_tool: EDIT_TOOL.into(),
         }
@@ -85,7 +85,7 @@ impl MemoryHook {
     #[must_use]
     pub fn paths<P: Into<String>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.paths = paths.into_iter().map(Into::into).collect();
-        self.is_named = true;
+        self.has_own_paths = true;
         self
     }
 
@@ -218,7 +218,7 @@ impl Hook for MemoryHook {
     fn memory_paths(&self) -> Vec<String> {
         self.paths
             .iter()
-            .filter(|_| self.is_named)
+            .filter(|_| self.has_own_paths)
             .map(|path| self.displayed_path(path))
             .collect()
     }

@@ -8,7 +8,7 @@ use super::message::Message;
 use super::messages::{Messages, shared_prefix};
 use super::part::Part;
 use super::role::Role;
-use super::validate::{Problem, ValidationError, calls_allowed, complete};
+use super::validate::{Problem, ValidationError, check_calls_allowed, check_message};
 
 /// A check like [`Messages::validate_for_model`] for a history that is checked each time it grows.
 ///
@@ -169,8 +169,8 @@ impl CheckState {
             }
         }
 
-        complete(index, message)?;
-        calls_allowed(index, message)?;
+        check_message(index, message)?;
+        check_calls_allowed(index, message)?;
         if message.content().is_blank() {
             return reject(Problem::EmptyMessage(role));
         }

@@ -162,7 +162,7 @@ impl Messages {
     pub fn validate(&self) -> Result<(), ValidationError> {
         self.iter()
             .enumerate()
-            .try_for_each(|(index, message)| complete(index, message))
+            .try_for_each(|(index, message)| check_message(index, message))
     }
 
     /// Checks messages from outside: at least one, of the user or the system only, and none empty.
@@ -185,7 +185,7 @@ impl Messages {
                 return Err(ValidationError::at(index, Problem::EmptyContent));
             }
 
-            calls_allowed(index, message)?;
+            check_calls_allowed(index, message)?;
         }
 
         Ok(())
@@ -212,7 +212,7 @@ impl Messages {
 }
 
 /// Checks a message by the rules of [`Messages::validate`].
-pub(super) fn complete(index: usize, message: &Message) -> Result<(), ValidationError> {
+pub(super) fn check_message(index: usize, message: &Message) -> Result<(), ValidationError> {
     let reject = |problem| Err(ValidationError::at(index, problem));
     match message {
         Message::Tool(result) if result.tool_call_id.is_empty() => {
@@ -224,7 +224,7 @@ pub(super) fn complete(index: usize, message: &Message) -> Result<(), Validation
         Message::Assistant(assistant) => assistant
             .tool_calls()
             .enumerate()
-            .try_for_each(|(number, call)| complete_call(index, number, call)),
+            .try_for_each(|(number, call)| check_call(index, number, call)),
         _ => Ok(()),
     }
 }
@@ -241,7 +241,7 @@ fn lacks_content(message: &Message) -> bool {
     })
 }
 
-fn complete_call(index: usize, number: usize, call: &ToolCall) -> Result<(), ValidationError> {
+fn check_call(index: usize, number: usize, call: &ToolCall) -> Result<(), ValidationError> {
     let reject = |problem| Err(ValidationError::at_call(index, number, problem));
     if call.id.is_empty() {
         reject(Problem::MissingCallId)
@@ -253,7 +253,7 @@ fn complete_call(index: usize, number: usize, call: &ToolCall) -> Result<(), Val
 }
 
 /// Checks that a message with calls is an assistant message.
-pub(super) fn calls_allowed(index: usize, message: &Message) -> Result<(), ValidationError> {
+pub(super) fn check_calls_allowed(index: usize, message: &Message) -> Result<(), ValidationError> {
     let role = message.role();
     if role != Role::Assistant && message.content().tool_calls().next().is_some() {
         return Err(ValidationError::at_call(

@@ -15,7 +15,7 @@ use super::messages::Messages;
 use super::part::{Part, ToolCall};
 use super::result::ToolResult;
 use super::role::Role;
-use super::wire_part::without_position;
+use super::wire_part::{present, without_position};
 use crate::error::{Error, ErrorKind};
 
 impl Messages {
@@ -154,13 +154,13 @@ impl Serialize for Message {
     }
 }
 
-/// The maximum number of calls with one id among the parts of a message that calls of its list are
-/// compared with. Ids are unique except in damaged messages.
+/// The maximum number of calls with one id, among the parts of a message, with which a call in
+/// `tool_calls` is compared. Ids are unique except in damaged messages.
 const MAX_SAME_ID: usize = 16;
 
 /// Splits the parts into the fields `content` and `tool_calls`.
 ///
-/// An explicit empty text part is not plain: as a string it would be the same as no part.
+/// An empty text part is written as a part: as a string it would be read as no part.
 fn split(parts: &[Part]) -> (ContentOut<'_>, Calls<'_>) {
     let (text, calls) = match parts {
         [Part::Text(text), calls @ ..] if !text.is_empty() => (text.as_str(), calls),
@@ -228,27 +228,23 @@ struct MessageIn<'a> {
     is_async: Option<bool>,
 }
 
-/// Reads a present `null` as a value, unlike an absent field.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
-}
-
-/// Returns the calls of the list that are not among the parts: some writers put a call into both.
+/// Returns the calls in `tool_calls` that are not among the parts: some writers put a call into
+/// both.
 fn other_calls(content: &Content, mut list: Vec<ToolCall>) -> Vec<ToolCall> {
     if list.is_empty() {
         return list;
     }
 
-    let mut parts = HashMap::<_, Vec<_>>::new();
-    for part in content.tool_calls() {
-        let same_id = parts.entry(&part.id).or_default();
+    let mut calls_by_id = HashMap::<_, Vec<_>>::new();
+    for call in content.tool_calls() {
+        let same_id = calls_by_id.entry(&call.id).or_default();
         if same_id.len() < MAX_SAME_ID {
-            same_id.push(part);
+            same_id.push(call);
         }
     }
 
     list.retain(|call| {
-        let same_id = parts.get(&call.id).map_or(&[][..], Vec::as_slice);
+        let same_id = calls_by_id.get(&call.id).map_or(&[][..], Vec::as_slice);
         !same_id.contains(&call)
     });
     list

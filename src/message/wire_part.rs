@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::annotations::{Annotations, Citation};
 use super::part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
 
-/// Returns the parser's text without where in the input it was.
+/// Returns the text of a parser's error without its position in the input.
 pub(super) fn without_position(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if let Some(offset) = text.rfind(" at line ") {
@@ -156,7 +156,11 @@ struct FunctionIn {
     arguments: Option<Value>,
 }
 
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+/// Reads a present `null` as a value, unlike an absent field.
+pub(super) fn present<'de, D>(deserializer: D) -> Result<Option<Value>, D::Error>
+where
+    D: Deserializer<'de>,
+{
     Value::deserialize(deserializer).map(Some)
 }
 
@@ -242,7 +246,7 @@ fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
         .map_err(|error| without_position(&error))?
         .kind;
     let in_part = |error: serde_json::Error| format!("{kind} part: {}", without_position(&error));
-    let thinking = matches!(&*kind, "thinking" | "redacted_thinking");
+    let is_thinking = matches!(&*kind, "thinking" | "redacted_thinking");
     let known_part = match &*kind {
         "text" => Some(Part::Text(
             serde_json::from_str::<TextIn>(json).map_err(in_part)?.text,
@@ -264,7 +268,7 @@ fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
             raw: raw.into(),
         };
 
-        if thinking {
+        if is_thinking {
             Part::Thinking(block)
         } else {
             Part::Opaque(block)

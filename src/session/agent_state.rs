@@ -230,7 +230,7 @@ impl AgentState {
         let last = self.messages.len().checked_sub(1);
         let info = last.and_then(|last| self.infos.get(last));
         if !info.is_some_and(|info| info.is_incomplete()) {
-            self.inputs.settle(&self.messages);
+            self.inputs.record_response(&self.messages);
         }
     }
 

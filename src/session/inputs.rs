@@ -193,7 +193,7 @@ impl Inputs {
 
     /// Records the last message of the history as the response to all earlier inputs that have
     /// none, if a run may have ended with that message.
-    pub(crate) fn settle(&mut self, messages: &Messages) {
+    pub(crate) fn record_response(&mut self, messages: &Messages) {
         let is_open = |input: &Input| {
             let is_before = input.until < messages.len();
             input.from.is_some() && input.answer.is_none() && is_before
@@ -493,9 +493,9 @@ mod tests {
         let mut inputs = Inputs::default();
         inputs.begin("a".into(), 0..1);
         let history = Messages::from("A").ai("a");
-        inputs.settle(&history);
+        inputs.record_response(&history);
         let history = history.human("?").ai("!").human("B");
-        inputs.settle(&history);
+        inputs.record_response(&history);
         inputs.begin("b".into(), 4..5);
         let state_of = |inputs: &Inputs, id: &str| match inputs.find(id, &history) {
             None => "unknown".to_owned(),

@@ -36,7 +36,7 @@ pub(super) fn title(text: &str) -> Option<Arc<str>> {
 /// The version of the format that is written, and the highest that is read.
 const VERSION: u32 = 1;
 
-/// A session as an export: its state, and what goes with it.
+/// A session as an export, with the version of the format.
 #[derive(Serialize)]
 struct Export<'a> {
     v: u32,
@@ -55,7 +55,7 @@ struct SessionJson<'a> {
     ended: &'a [Arc<Message>],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     input_ids: &'a [Arc<str>],
-    /// Not in exports: a cut history with another title is the same session there.
+    /// `None` in exports: an import takes the title from its messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_text: Option<&'a str>,
 }
@@ -158,13 +158,13 @@ impl<'de> Deserialize<'de> for StoredSession {
     }
 }
 
-/// Read before anything else: what a newer version wrote need not be understood.
+/// The version of an export. It is read first, because a newer format may have other fields.
 #[derive(Deserialize)]
 struct Versioned {
     v: Option<u32>,
 }
 
-pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
+pub(super) fn write_export(session: &StoredSession) -> Result<String> {
     let export = Export {
         v: VERSION,
         session: SessionJson::exported(session),
@@ -182,7 +182,7 @@ const ERROR_CHARS: usize = 500;
 /// Reads a session as an export writes it, on a thread for blocking work if it is long.
 pub(super) async fn read_import(json: &[u8], max_memory: usize) -> Result<StoredSession> {
     if json.len() < LARGE_TEXT {
-        return read_snapshot(json, max_memory);
+        return parse_import(json, max_memory);
     }
 
     // Its text alone takes more, so it is not copied.
@@ -191,7 +191,7 @@ pub(super) async fn read_import(json: &[u8], max_memory: usize) -> Result<Stored
     }
 
     let json = json.to_vec();
-    blocking(move || read_snapshot(&json, max_memory)).await
+    blocking(move || parse_import(&json, max_memory)).await
 }
 
 fn costs_too_much(max_memory: usize) -> Error {
@@ -202,7 +202,7 @@ fn costs_too_much(max_memory: usize) -> Error {
     Error::new(ErrorKind::InvalidMessages, text)
 }
 
-fn read_snapshot(json: &[u8], max_memory: usize) -> Result<StoredSession> {
+fn parse_import(json: &[u8], max_memory: usize) -> Result<StoredSession> {
     if values_memory_exceeds(json, max_memory) {
         return Err(costs_too_much(max_memory));
     }
@@ -257,7 +257,8 @@ fn shorten(error: Error) -> Error {
     }
 }
 
-/// Returns the session's beginning: `len` messages, and the results of calls that would be parted.
+/// Returns the beginning of a session: its first `len` messages, and the results directly after
+/// them, so that no result is separated from its call.
 pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<StoredSession> {
     let state = &mut session.state;
     let history = state.messages.as_slice();
@@ -287,13 +288,13 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
         .flat_map(|message| message.tool_calls())
         .map(|call| call.id.clone())
         .collect();
-    let calls = |id: &str| calls.contains(id);
-    state.pending.retain(|pending| calls(&pending.call.id));
-    session.started.retain(|id| calls(id));
-    let has_call = |result: &ToolResult| calls(&result.tool_call_id);
+    let has_call = |id: &str| calls.contains(id);
+    state.pending.retain(|pending| has_call(&pending.call.id));
+    session.started.retain(|id| has_call(id));
+    let is_of_call = |result: &ToolResult| has_call(&result.tool_call_id);
     session
         .ended
-        .retain(|ended| ended.as_tool_result().is_some_and(has_call));
+        .retain(|ended| ended.as_tool_result().is_some_and(is_of_call));
     let messages: Messages = remaining_messages.iter().cloned().collect();
     state.messages = messages;
     state.infos.keep(len);

@@ -38,7 +38,7 @@ pub enum Record {
     Message {
         /// The message.
         message: Arc<Message>,
-        /// The caller's id of an input: the same id is stored once.
+        /// The caller's id of an input, by which a repetition of the same input is recognized.
         input_id: Option<Arc<str>>,
     },
     /// Sets the metadata of the last message, a response. Kind `info`.
@@ -71,8 +71,8 @@ pub enum Record {
         /// The caller's id.
         id: Arc<str>,
     },
-    /// The known inputs and their positions, including inputs that were added with messages. Kind
-    /// `inputs`.
+    /// Changes the list of known inputs and their positions. It includes the inputs that were added
+    /// with messages, so [`input_ids`](super::StoredSession::input_ids) are cleared. Kind `inputs`.
     Inputs {
         /// The difference from the inputs before.
         change: InputsChange,
@@ -81,7 +81,7 @@ pub enum Record {
     About {
         /// The id of the session's user.
         user_id: Option<Arc<str>>,
-        /// The title in lists; `None` is the user's first input.
+        /// The title in lists; `None` if lists show the beginning of the user's first input.
         title: Option<Arc<str>>,
         /// The working directory of the agent that began it.
         cwd: Option<Arc<str>>,

@@ -11,7 +11,7 @@ use super::agent_state::AgentState;
 use super::descendants::descendants;
 use super::errors::{already_exists, not_found};
 use super::info::SessionInfo;
-use super::json::{MAX_IMPORT, cut, read_import, write_snapshot};
+use super::json::{MAX_IMPORT, cut, read_import, write_export};
 use super::lease::Lease;
 use super::page::{ListQuery, SessionPage};
 use super::record::Record;
@@ -414,7 +414,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Returns [`ErrorKind::SessionNotFound`] if there is no such session.
     async fn export(&self, id: &str) -> Result<String> {
         let session = self.load(id).await?.ok_or_else(|| not_found(id))?;
-        write_snapshot(&session)
+        write_export(&session)
     }
 
     /// Stores a session under a new id. `json` is the text that [`export`](SessionStore::export)

@@ -16,16 +16,16 @@ use super::record::Record;
 use super::stored::StoredSession;
 
 /// The overhead of a shared value: its counters, and the overhead of the allocator.
-const SHARED: usize = 32;
+const SHARED_OVERHEAD: usize = 32;
 
 /// The overhead of an entry in a map.
-const PLACE: usize = 24;
+const MAP_OVERHEAD: usize = 24;
 
 /// The memory of an entry in a list or map with its text, without the bytes of the text.
-const ENTRY: usize = 160;
+const TEXT_ENTRY: usize = 160;
 
 /// The memory of the metadata of a message, without its texts.
-const INFO: usize = size_of::<MessageInfo>() + SHARED + PLACE;
+const INFO: usize = size_of::<MessageInfo>() + SHARED_OVERHEAD + MAP_OVERHEAD;
 
 /// The memory of a session, in bytes. Replaced and removed items do not count.
 #[derive(Clone, Debug, Default)]
@@ -37,19 +37,23 @@ pub(super) struct SessionSize {
     /// The memory of calls that have started or ended, until all have ended.
     open_call_bytes: usize,
     input_id_bytes: usize,
-    /// The memory of the inputs, followed by their number.
+    /// The memory of the inputs when they were last set. Inputs that are added with messages count
+    /// with these messages.
     input_bytes: usize,
+    /// The number of inputs, with those that were added with messages.
     input_count: usize,
     todo_bytes: usize,
     file_bytes: usize,
     pending_bytes: usize,
     pending_count: usize,
     compaction_bytes: usize,
+    /// The memory of the user, the title, the working directory and the parent.
     about_bytes: usize,
 }
 
 impl SessionSize {
-    /// Measures a session. After any records, the counted size is at least this.
+    /// Measures a session from its values. The size that was updated with each record is at least
+    /// this, apart from differences in the lengths of the ids of inputs.
     #[cfg(test)]
     pub(super) fn of(session: &StoredSession) -> Self {
         Self::default().of_next(&Messages::default(), session)
@@ -119,7 +123,7 @@ impl SessionSize {
     }
 
     pub(super) fn set_inputs(&mut self, inputs: &Inputs) {
-        self.input_bytes = inputs.text_len() + inputs.len() * ENTRY;
+        self.input_bytes = inputs.text_len() + inputs.len() * TEXT_ENTRY;
         self.input_count = inputs.len();
     }
 
@@ -152,7 +156,7 @@ impl SessionSize {
     pub(super) fn apply(&mut self, session: &mut StoredSession, record: Record) {
         self.count(&record, &session.state);
         session.apply(record);
-        self.settle(session);
+        self.count_removed(session);
     }
 
     /// Counts a record that is about to be applied to a session with this state.
@@ -179,6 +183,7 @@ impl SessionSize {
             Record::ToolStarted { .. } | Record::ToolEnded { .. } => self.open_call_bytes += added,
             Record::Input { .. } => self.input_id_bytes += added,
             Record::Inputs { change } => {
+                // The sizes of single inputs are not stored: those that stay count with the mean.
                 let shared_count = change.keep().min(self.input_count);
                 let kept_bytes =
                     self.input_bytes.checked_div(self.input_count).unwrap_or(0) * shared_count;
@@ -212,7 +217,7 @@ impl SessionSize {
     }
 
     /// Counts what a record has removed from the session to which it was applied.
-    fn settle(&mut self, session: &StoredSession) {
+    fn count_removed(&mut self, session: &StoredSession) {
         if session.started.is_empty() && session.ended.is_empty() {
             self.open_call_bytes = 0;
         }
@@ -230,13 +235,14 @@ impl SessionSize {
 pub(super) fn added_size(record: &Record) -> usize {
     match record {
         Record::Message { message, input_id } => {
+            // In the inputs of the state, and in `input_ids`.
             let id = input_id.as_ref().map_or(0, |id| 2 * of_id(id));
             message_size(message) + id
         }
         Record::MessageInfo { info } => of_info(info),
         Record::ToolStarted { call_id: id } | Record::Input { id } => of_id(id),
         Record::ToolEnded { result } => message_size(result),
-        Record::Inputs { change } => change.text_len() + change.len() * ENTRY,
+        Record::Inputs { change } => change.text_len() + change.len() * TEXT_ENTRY,
         Record::About {
             user_id,
             title,
@@ -263,11 +269,11 @@ fn of_info(info: &MessageInfo) -> usize {
 }
 
 pub(super) fn of_id(id: &str) -> usize {
-    id.len() + ENTRY
+    id.len() + TEXT_ENTRY
 }
 
 fn of_file(path: &str, content: &str) -> usize {
-    path.len() + content.len() + ENTRY
+    path.len() + content.len() + TEXT_ENTRY
 }
 
 fn of_compaction(compaction: &Compaction) -> usize {
@@ -281,7 +287,7 @@ fn of_texts(texts: [&Option<Arc<str>>; 4]) -> usize {
 fn of_todos(todos: &[Todo]) -> usize {
     todos
         .iter()
-        .map(|todo| size_of_val(todo) + todo.title.len() + todo.id.len() + SHARED)
+        .map(|todo| size_of_val(todo) + todo.title.len() + todo.id.len() + SHARED_OVERHEAD)
         .sum()
 }
 
@@ -296,7 +302,7 @@ pub(super) fn of_pending(pending: &PendingCall) -> usize {
         .chain(&pending.agent)
         .chain(&pending.agent_id)
         .chain(&pending.input_prompt)
-        .map(|text| text.len() + SHARED);
+        .map(|text| text.len() + SHARED_OVERHEAD);
     let context = pending.context.iter();
     let context_sizes = context.map(|text| size_of_val(text) + text.len());
     let raw = call.raw_args.as_ref().map_or(0, |raw| raw.len());
@@ -382,7 +388,7 @@ mod tests {
                 assert!(size.total() >= expected.total(), "{text}");
                 assert_eq!(of_others(&size), of_others(&expected), "{text}");
                 assert!(
-                    of_inputs(&size) <= of_inputs(&expected) + 60 * 2 * (ENTRY + 1),
+                    of_inputs(&size) <= of_inputs(&expected) + 60 * 2 * (TEXT_ENTRY + 1),
                     "{text}"
                 );
                 assert!(

@@ -29,8 +29,8 @@ thread_local!(
 pub struct StoredSession {
     /// The state as it was last saved, with all records that were appended since.
     pub state: AgentState,
-    /// Ids of calls that had started when the last run ended without a result for them. Long lists
-    /// are in no particular order.
+    /// Ids of calls that had started, and had no result, when the last run ended. Long lists are in
+    /// no particular order.
     pub started: Vec<Arc<str>>,
     /// Results of calls that had ended when the last run ended, and that are not in the history
     /// yet. Long lists are in no particular order.
@@ -162,7 +162,8 @@ impl StoredSession {
         }
         state.messages.as_mut_vec().truncate(messages);
         state.infos.keep(messages);
-        // The ids that were saved before are in the next `Inputs` record.
+        // Only the inputs that were appended since the state was saved. The next `Inputs` record
+        // has the changes of the others.
         state
             .inputs
             .remove_listed_from(&mut self.input_ids, messages);
@@ -173,33 +174,31 @@ impl StoredSession {
     #[must_use]
     pub fn difference(&self, state: &AgentState) -> Vec<Record> {
         let old_state = &self.state;
-        let now = state;
         let mut records = Vec::new();
-        let metadata = Record::about(now);
+        let metadata = Record::about(state);
         if metadata != Record::about(old_state) {
             records.push(metadata);
         }
 
-        ToolState::of(old_state).push_changes(&ToolState::of(now), &mut records);
-
-        // State that changed with messages is written before them: a copy that is cut between them
-        // has it as well.
-        push_changed_messages(old_state, now, &mut records);
+        // The task list and the files come before the messages, so that a copy of the session that
+        // ends at one of these messages has them as well.
+        ToolState::of(old_state).push_changes(&ToolState::of(state), &mut records);
+        push_changed_messages(old_state, state, &mut records);
         if !self.started.is_empty() || !self.ended.is_empty() {
             records.push(Record::ToolsSettled);
         }
 
-        if old_state.compaction != now.compaction {
-            let compaction = now.compaction.clone();
+        if old_state.compaction != state.compaction {
+            let compaction = state.compaction.clone();
             records.push(Record::Compaction { compaction });
         }
 
-        if !self.input_ids.is_empty() || old_state.inputs != now.inputs {
-            let change = self.changed_inputs(now);
+        if !self.input_ids.is_empty() || old_state.inputs != state.inputs {
+            let change = self.changed_inputs(state);
             records.push(Record::Inputs { change });
         }
 
-        records.extend(changed_pending(&old_state.pending, &now.pending));
+        records.extend(changed_pending(&old_state.pending, &state.pending));
         records
     }
 
@@ -223,8 +222,8 @@ impl StoredSession {
         records
     }
 
-    /// Returns the difference of the inputs from the stored ones. Appended inputs do not count as
-    /// equal, because some readers have them at other positions.
+    /// Returns the difference of the inputs from the stored ones. Inputs that were appended since
+    /// the state was saved count as changed, because some readers have them at other positions.
     fn changed_inputs(&self, now: &AgentState) -> InputsChange {
         let appended = self.state.inputs.count_last_of(&self.input_ids);
         let saved_count = self.state.inputs.len() - appended;

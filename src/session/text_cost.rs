@@ -18,7 +18,7 @@ const ARRAY: usize = 112;
 /// The memory of an object that is read into a struct: a part, a call, a task.
 const STRUCT: usize = 160;
 
-/// The memory of one node of an object's tree.
+/// The memory of one node of the B-tree in which an object has its fields.
 const NODE: usize = 640;
 
 /// The least number of fields of a node that is not the only one.
@@ -84,11 +84,13 @@ struct OpenContainer {
     fields: usize,
 }
 
+/// A pass over a text, token by token, which adds up the memory of its values.
 struct Counter<'a> {
     text: &'a [u8],
     /// The number of containers around the text.
     nesting: usize,
     offset: usize,
+    /// The open container of each depth. Depth 0 is the text as a whole.
     levels: [OpenContainer; PARSER_DEPTH + 1],
     depth: usize,
     /// True if the next scalar is a new value.
@@ -97,6 +99,7 @@ struct Counter<'a> {
     /// True if the last name may belong to arguments in text form, which are parsed as JSON again.
     names_arguments: bool,
     memory: usize,
+    /// The length of the longest string or part, which is copied when it is parsed.
     longest_copy: usize,
 }
 
@@ -159,6 +162,7 @@ impl<'a> Counter<'a> {
             return;
         };
 
+        // It was counted as a value.
         self.memory -= VALUE;
         let name = &self.text[start..end];
         self.names_arguments = name == b"arguments" || name.contains(&b'\\');

@@ -68,7 +68,8 @@ impl PermissionGate for Gates {
         let mut combined = ToolDecision::proceed();
         let mut contexts = vec![None; self.gates.len()];
 
-        // The gates that have checked, or set, the present arguments. All of them have to.
+        // True for each gate that has checked, or set, the current arguments. The decision is
+        // complete once it is true for all gates.
         let mut has_checked = vec![false; self.gates.len()];
         for _ in 0..=self.gates.len() * MAX_CHANGES {
             let Some(next) = has_checked.iter().position(|has_checked| !has_checked) else {

@@ -1,4 +1,4 @@
-//! The text the model reads when it calls an unknown tool.
+//! The known names that an unknown name may mean, and the text for a call of an unknown tool.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ const FEW: usize = 20;
 /// The maximum number of edits by which a name is considered a typo.
 const MAX_EDITS: usize = 4;
 
-/// Words so common in names that one in common is no hint.
+/// Words that are in so many names that two names with the same one need not be related.
 const USUAL: [&str; 12] = [
     "add", "create", "delete", "file", "get", "list", "mcp", "read", "set", "tool", "update",
     "write",
@@ -21,13 +21,13 @@ const LONGEST: usize = 96;
 /// of milliseconds of work.
 const MAX_COMPARISONS: usize = 16_384;
 
-/// The comparisons of the unknown names in one response, or in one definition, with those of the
-/// tools.
+/// The number of comparisons that were made for the unknown names in one response, or in one
+/// definition.
 #[derive(Debug, Default)]
 pub(crate) struct Comparisons(AtomicUsize);
 
 impl Comparisons {
-    /// Like [`near_names`], or none once there were [`MAX_COMPARISONS`].
+    /// Returns the same names as [`near_names`], or none once [`MAX_COMPARISONS`] were made.
     pub(crate) fn near_names<'a>(&self, name: &str, names: &[&'a str]) -> Vec<&'a str> {
         if self.0.fetch_add(names.len(), Ordering::Relaxed) < MAX_COMPARISONS {
             near_names(name, names)
@@ -70,17 +70,17 @@ pub(crate) fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
 
     let plain_name = plain(name);
     let wanted_words = words(name);
-    let mut scored: Vec<(usize, &str)> = names
+    let mut ranked: Vec<(usize, &str)> = names
         .iter()
         .filter(|candidate| candidate.len() <= LONGEST)
         .filter_map(|candidate| {
-            let typo = typo(&plain_name, &plain(candidate));
-            let score = typo.or_else(|| common_words(&wanted_words, &words(candidate)))?;
-            Some((score, *candidate))
+            let distance = typo_distance(&plain_name, &plain(candidate))
+                .or_else(|| word_distance(&wanted_words, &words(candidate)))?;
+            Some((distance, *candidate))
         })
         .collect();
-    scored.sort_unstable();
-    scored.into_iter().take(3).map(|(_, name)| name).collect()
+    ranked.sort_unstable();
+    ranked.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
 /// Returns letters and digits in lower case: models mix `read_file`, `ReadFile` and `read-file`.
@@ -118,17 +118,18 @@ fn words(name: &str) -> Vec<String> {
 
 /// Returns the number of edits that turn one name into the other, or `None` when there are too many
 /// for a typo.
-fn typo(a: &[char], b: &[char]) -> Option<usize> {
+fn typo_distance(a: &[char], b: &[char]) -> Option<usize> {
     let (shorter, longer) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let edits = edit_distance(shorter, longer)?;
     let is_typo = edits <= longer.len().div_ceil(3) && edits < shorter.len();
     is_typo.then_some(edits)
 }
 
-/// Returns the distance of two names that have most of their words in common, or where one name is
-/// a word of the other, or its beginning or end. It is greater than the distance of any typo,
-/// because a common word is the weaker hint.
-fn common_words(a: &[String], b: &[String]) -> Option<usize> {
+/// Returns the distance of two names by their words, or `None` if they are not related. Names are
+/// related if most words are in both, if one has all words of the other, or if one is a single word
+/// that is, begins or ends a word of the other. The distance is greater than that of any typo,
+/// because a word in both is the weaker hint.
+fn word_distance(a: &[String], b: &[String]) -> Option<usize> {
     let (shorter, longer) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let shared_words: Vec<_> = shorter
         .iter()

@@ -116,9 +116,9 @@ const MAX_CAPTURES: usize = 2;
 ///   none ([`Metadata::mode`](crate::backend::Metadata::mode)): the file is then restored with the
 ///   mode of new files.
 /// * The files that `FilesystemHook` moves long results into: the conversation still names them.
-/// * Changes outside runs, such as changes by the program itself. A write from a task that a tool
-///   or a hook spawned, or from a hook before this one has seen its run, counts for every run that
-///   is in progress in this workspace.
+/// * Changes outside runs, such as changes by the program itself. A write by a task that a tool or
+///   a hook spawned, or by another hook before this hook has received the run, counts for every run
+///   that is in progress in this workspace.
 ///
 /// Different paths of one file, through links, count as one file if the backend can resolve them
 /// ([`Backend::real_path`]).
@@ -176,7 +176,8 @@ pub struct FileCheckpoints {
 
 pub(super) struct Inner {
     pub(super) backend: Arc<dyn Backend>,
-    /// The root of the workspace by its own name.
+    /// The root of the workspace, as records name it. With a folder of checkpoints, its links are
+    /// resolved if it is a folder of this machine.
     pub(super) root: Arc<str>,
     pub(super) storage: Storage,
     pub(super) runs: ActiveRuns,

@@ -39,6 +39,8 @@ impl Folder {
         &self.0
     }
 
+    /// Reads the file of a session into the index, unless its size shows that the index has all of
+    /// it. Returns the fault of a record that cannot be read.
     pub(super) fn read(&self, session: &str, index: &mut SessionIndex) -> Result<Option<Fault>> {
         let path = self.file(session)?;
         let mut read_file = || match open_to_read(&path) {
@@ -112,16 +114,16 @@ impl Folder {
         mut file: &File,
         start: u64,
         parts: [&[u8]; 3],
-        durable: bool,
+        is_durable: bool,
     ) -> Result<()> {
         let path = self.file(session)?;
         let mut parts = parts.into_iter();
         let mut result = parts.try_for_each(|part| file.write_all(part));
-        if durable {
+        if is_durable {
             result = result.and_then(|()| file.sync_data());
         }
 
-        if durable && start == 0 {
+        if is_durable && start == 0 {
             result = result.and_then(|()| sync_folder(&self.0));
         }
 
@@ -177,6 +179,8 @@ impl Folder {
         })
     }
 
+    /// Creates the file of a session. It is written under another name and then linked to its own,
+    /// so that it is never there in part.
     fn create(
         &self,
         session: &str,
@@ -323,7 +327,8 @@ fn check_regular(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Locks a file against other processes, created if `create` is set; `None` when there is none.
+/// Opens a file and locks it against other processes. Creates it if `create` is set; otherwise
+/// returns `None` if it does not exist.
 ///
 /// # Errors
 ///
@@ -370,7 +375,7 @@ fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Renames a damaged file, which the caller has locked, so that it takes the place of no other.
+/// Renames a damaged file, which the caller has locked, to a name that no file has.
 fn put_aside(path: &Path) -> io::Result<PathBuf> {
     let aside_path = aside_path(path);
     fs::rename(path, &aside_path)?;

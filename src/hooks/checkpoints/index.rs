@@ -40,8 +40,8 @@ pub(super) struct SessionIndex {
     pub(super) torn_end: Option<TornEnd>,
     /// The files of this workspace whose state was captured since the last message.
     captured: HashSet<Arc<str>>,
-    /// The replacements of the history: for each, how many messages stayed unchanged; positions
-    /// after them referred to other messages before that.
+    /// The number of leading messages that stayed unchanged in each replacement of the history,
+    /// oldest first. Earlier records that name later messages mean messages that were replaced.
     unchanged_prefixes: Vec<usize>,
 }
 
@@ -79,7 +79,7 @@ type FileKey<'a> = (Option<&'a str>, &'a str);
 #[derive(Default)]
 pub(super) struct MessageChanges {
     pub(super) title: Option<Arc<str>>,
-    /// Each below the root of another workspace, or of this one.
+    /// The files: the root of the workspace if it is another one, and the path below the root.
     pub(super) files: Vec<(Option<Arc<str>>, Arc<str>)>,
 }
 
@@ -91,8 +91,8 @@ pub(super) struct RewindTarget {
     pub(super) before: PriorState,
     pub(super) content_offset: u64,
     pub(super) len: u64,
-    /// The contents that may be overwritten: those the session itself wrote, or the first one it
-    /// replaced.
+    /// The contents that may be overwritten: those that the session wrote or replaced, and a
+    /// missing file.
     own_contents: HashSet<FileContent>,
     /// The file was changed from outside in between.
     pub(super) was_changed_outside: bool,
@@ -251,7 +251,8 @@ impl SessionIndex {
             .is_some_and(|entry| entry.record.rewound)
     }
 
-    /// Returns `true` if the file's state at `message`, or before it was rewound, is stored.
+    /// Returns `true` if the state of a file before its first change after `message`, by a run or
+    /// by a rewind, is stored.
     pub(super) fn is_captured(&self, message: usize, origin: Origin, path: &str) -> bool {
         self.last_recorded_message() == Some(message)
             && self.is_rewound() == (origin == Origin::Rewind)

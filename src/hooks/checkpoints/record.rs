@@ -102,7 +102,7 @@ impl PriorState {
     }
 }
 
-/// The maker of a change.
+/// The kind of work that made a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Run,
@@ -174,7 +174,7 @@ pub(super) fn line(record: &ChangeRecord) -> Result<Vec<u8>> {
     Err(Error::new(ErrorKind::InvalidRequest, text))
 }
 
-/// The reason why the following bytes cannot be read.
+/// The reason why the bytes after the last readable record cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The last record was never finished, or the rest of it was cut off.

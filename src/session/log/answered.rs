@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::session::PendingCall;
 use crate::session::size::of_pending;
 
-/// The calls are removed from the session once a share of this size was answered, so that a record
-/// with one answer does not examine all of them.
-const SHARE: usize = 4;
+/// The answered calls are removed from the session once they have at least the memory of the open
+/// calls divided by this number, so that a record with one answer does not examine all of them.
+const DIVISOR: usize = 4;
 
 /// The pending calls of a session that is read from its log.
 #[derive(Clone, Debug)]
@@ -49,9 +49,9 @@ impl AnsweredCalls {
         }
     }
 
-    /// Returns `true` if a large enough share was answered.
+    /// Returns `true` if enough calls were answered to remove them.
     pub(super) fn is_due(&self) -> bool {
-        !self.ids.is_empty() && self.bytes >= self.open_bytes / SHARE
+        !self.ids.is_empty() && self.bytes >= self.open_bytes / DIVISOR
     }
 
     /// Returns the memory of the answered calls that are still in the session, in bytes.

@@ -155,6 +155,8 @@ impl LogFold {
         }
     }
 
+    /// Records answers to pending calls. The calls are removed from the session once many of them
+    /// are answered, so that a record with one answer does not examine all calls.
     fn answer(&mut self, ids: Vec<Arc<str>>) {
         let pending = &self.session.state.pending;
         let calls = self
@@ -217,7 +219,8 @@ impl LogFold {
         remaining.drain(..remaining.iter().take_while(is_info).count());
         self.apply_incomplete(entries, check)?;
 
-        // A truncation has its own position.
+        // The number of messages before these entries follows from the number after the write,
+        // unless a truncation among them sets it.
         if let Some(messages) = messages.filter(|_| !remaining.iter().any(is_truncation)) {
             let is_message =
                 |entry: &&LogEntry| matches!(entry, LogEntry::Record(Record::Message { .. }));
@@ -252,10 +255,11 @@ impl LogFold {
         Ok(())
     }
 
-    /// Truncates the history to the messages that remain of its first `len`, as they were counted
-    /// when none was lost.
+    /// Truncates the history to what remains of its first `len` messages, the lost ones included.
+    /// Messages that are missing at its end then are added to the lost ones.
     fn truncate_to(&mut self, len: usize) {
         while let Some(loss) = self.lost.last_mut() {
+            // The number of these lost messages that are among the first `len`.
             let remaining = len.saturating_sub(loss.position.saturating_add(loss.before));
             if remaining > 0 {
                 loss.count = loss.count.min(remaining);
@@ -302,8 +306,8 @@ impl LogFold {
         }
     }
 
-    /// Returns the info for lists once `entries` are written at this time.
-    pub(super) fn info_after(&self, entries: &[LogEntry], timestamp: u64) -> LogSummary {
+    /// Returns the summary of the log after `entries` are written at this time.
+    pub(super) fn summary_after(&self, entries: &[LogEntry], timestamp: u64) -> LogSummary {
         let state = &self.session.state;
         let mut count = state.messages.len();
         let mut first_text = self.session.first_text.clone();

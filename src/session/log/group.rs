@@ -24,11 +24,11 @@ const MAX_SESSIONS: usize = 256;
 /// A group with this many bytes takes no further write.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Makes the records of a write from the session as it is at its turn.
+/// Creates the records of a write when its turn comes, from the session at that time.
 pub(super) type MakeRecords = Box<dyn FnOnce(&LogFold) -> Vec<Record> + Send>;
 
-/// The writes that wait until the group before them is stored. A write waits for no other to join
-/// it: a group is what has arrived meanwhile.
+/// The writes that wait until the group before them is stored. No write waits for more writes to
+/// come: a group is the writes that arrived while the group before it was stored.
 pub(super) struct WaitingWrites<L: Log> {
     writes: Mutex<Vec<Write<L>>>,
     /// Held while groups are written, so that two threads never wait for each other's sessions.
@@ -86,8 +86,8 @@ impl<L: Log> SlotHandle<L> {
     /// Writes records under the lease with this token, together with the writes of other sessions
     /// that wait in `queue`.
     ///
-    /// If the future is dropped before the turn of the write, it is not done; if later, it is
-    /// finished.
+    /// If the future is dropped before the turn of the write, nothing is written; if later, the
+    /// write is finished.
     pub(super) async fn write_in_group(
         self,
         queue: &Queue,
@@ -240,7 +240,7 @@ impl<L: Log> LogShared<L> {
             .iter_mut()
             .map(|member| (member.open_log.begin(), &member.append.bytes[..]))
             .collect();
-        self.wait_from(queued_at);
+        self.set_wait_start(queued_at);
         let appended = panic::catch(|| self.log.append_all(&mut appends));
         drop(appends);
         let panic_text = appended.as_ref().err().cloned();
@@ -261,7 +261,7 @@ impl<L: Log> LogShared<L> {
                 // At most one snapshot per group, because the replies to all writes of the group
                 // wait for it.
                 if !has_snapshot {
-                    self.wait_from(queued_at);
+                    self.set_wait_start(queued_at);
                     has_snapshot = member.open_log.write_due_snapshot(self);
                 }
                 Ok(())
@@ -270,15 +270,15 @@ impl<L: Log> LogShared<L> {
             replies.push((member.reply, outcome));
         }
 
-        // Later writes that are no part of a group wait from their own calls on.
+        // A later write outside a group must not count the waiting time of this group.
         self.queues.writers.as_ref().map(Queue::take_queued_at);
         replies
     }
 
-    /// Sets the time from which on the next write to the log waits for other programs. For a group,
-    /// it is the time of the group's last write, so that no write fails because another one has
-    /// waited for long.
-    fn wait_from(&self, queued_at: Instant) {
+    /// Sets the time at which the next write to the log began to wait for other programs. For a
+    /// group, it is the time of the group's last write, so that no write fails because another one
+    /// has waited for long.
+    fn set_wait_start(&self, queued_at: Instant) {
         if let Some(queue) = &self.queues.writers {
             queue.set_queued_at(queued_at);
         }

@@ -185,7 +185,7 @@ impl<'a> Line<'a> {
 
     /// Reads the description of the session and the time of a line, without its data. Returns
     /// `None` for a line of a newer version.
-    pub(super) fn read_info(line: &[u8]) -> Option<(LogSummary, u64)> {
+    pub(super) fn read_summary(line: &[u8]) -> Option<(LogSummary, u64)> {
         let outer = parse::<Outer<'_>>(checked(line)?)?;
         if outer.v.is_some_and(|v| v > VERSION) {
             return None;

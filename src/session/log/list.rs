@@ -131,7 +131,7 @@ impl<L: Log> LogShared<L> {
         let outcome = match self.read_whole(id, cancellation, LogFold::new(id)) {
             // It was removed, and may be back with the same end.
             Ok(None) => return Ok(None),
-            Ok(Some(scan)) => whole_info(&scan),
+            Ok(Some(scan)) => whole_summary(&scan),
             Err(error) => Err(error),
         };
         self.whole_reads.add(id, end, &outcome);
@@ -217,12 +217,12 @@ fn describe(info: &mut SessionInfo, summary: LogSummary, at: u64) {
     info.parent = summary.parent;
 }
 
-/// Returns the info for lists of a log whose end has no readable write.
-fn whole_info(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
+/// Returns the summary of a log whose end has no readable write, and its time.
+fn whole_summary(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
     let fold = &scan.fold;
     let time = scan.fold.updated;
     if fold.exists() {
-        return Ok(Some((fold.info_after(&[], time), time)));
+        return Ok(Some((fold.summary_after(&[], time), time)));
     }
     if scan.damage.is_empty() {
         // An incomplete first write.

@@ -11,7 +11,7 @@ use crate::util::sync::lock;
 use super::log::{Each, Log, LogTail, Snapshots};
 use super::repair::Repair;
 
-/// A step of a log, before it is executed. The callback can make it fail by returning an error.
+/// A step of a log. The callback can make it fail by returning an error.
 pub(super) enum LogStep<'a> {
     Open,
     Close,
@@ -31,7 +31,7 @@ pub(super) enum LogStep<'a> {
 
 pub(super) type OnStep = Arc<dyn Fn(LogStep<'_>) -> Result<()> + Send + Sync>;
 
-/// Logs in memory that call a function before each step, for tests. Clones share the logs.
+/// Logs in memory that call a function at each step, for tests. Clones share the logs.
 #[derive(Clone)]
 pub(super) struct MemoryLog {
     pub(super) logs: Arc<Mutex<HashMap<Arc<str>, Vec<u8>>>>,
@@ -40,7 +40,7 @@ pub(super) struct MemoryLog {
     pub(super) aside: Arc<Mutex<Vec<Vec<u8>>>>,
     /// The length of the pieces in which a log is read.
     pub(super) piece_len: usize,
-    /// True if a log is read again and again.
+    /// True if reading a log never ends: its pieces are passed on again and again.
     pub(super) is_endless: bool,
     /// True if what several sessions write is appended together.
     pub(super) appends_together: bool,
@@ -101,7 +101,7 @@ impl MemoryLog {
         log
     }
 
-    /// Calls `on_step` before each step.
+    /// Calls `on_step` at each step.
     pub(super) fn on_step(
         self,
         on_step: impl Fn(LogStep<'_>) -> Result<()> + Send + Sync + 'static,

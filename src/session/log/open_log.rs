@@ -308,7 +308,7 @@ impl<L: Log> OpenLog<L> {
         mut entries: Vec<LogEntry>,
     ) -> Result<EncodedAppend> {
         self.check_settled()?;
-        let mut info = self.fold.info_after(&entries, at);
+        let mut info = self.fold.summary_after(&entries, at);
         let seq = self.fold.seq;
         let mut stamp = RecordStamp {
             seq: seq.saturating_add(1),

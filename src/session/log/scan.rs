@@ -112,23 +112,23 @@ pub(super) fn scan_stored<L: Log>(
     }
 }
 
-/// Returns the info for lists and its time, from the last record of a write in the end of a log,
-/// with the bytes behind that record. Returns `None` if no such record is whole.
+/// Returns the summary and its time, from the last record of a write in the end of a log, with the
+/// bytes behind that record. Returns `None` if no such record is whole.
 pub(super) fn last_write(tail: &[u8]) -> Option<(LogSummary, u64, &[u8])> {
     let mut end = tail.len();
     loop {
         let start = memrchr(b'\n', &tail[..end]).map_or(0, |at| at + 1);
-        if let Some((summary, time)) = Line::read_info(tail[start..end].trim_ascii_end()) {
+        if let Some((summary, time)) = Line::read_summary(tail[start..end].trim_ascii_end()) {
             return Some((summary, time, &tail[end..]));
         }
         end = start.checked_sub(1)?;
     }
 }
 
-/// Returns the info for lists and its time, from the last record in the end of a log. Returns
-/// `None` if the last line is not a whole record, or begins before these bytes.
-pub(super) fn last_info(tail: &[u8]) -> Option<(LogSummary, u64)> {
+/// Returns the summary and its time, from the last record in the end of a log. Returns `None` if
+/// the last line is not a whole record, or begins before these bytes.
+pub(super) fn last_summary(tail: &[u8]) -> Option<(LogSummary, u64)> {
     let tail = tail.trim_ascii_end();
     let start = memrchr(b'\n', tail).map_or(0, |at| at + 1);
-    Line::read_info(&tail[start..])
+    Line::read_summary(&tail[start..])
 }

@@ -13,7 +13,7 @@ use super::fold::LogFold;
 use super::line::read_snapshot;
 use super::log::{Log, LogTail};
 use super::memory_limit::{MemoryLimit, max_tail};
-use super::scan::{Scan, last_info, scan_stored, scan_until};
+use super::scan::{Scan, last_summary, scan_stored, scan_until};
 use super::shared::LogShared;
 use super::summary::{LogSummary, SnapshotPosition};
 
@@ -62,7 +62,7 @@ impl SnapshotReader<'_> {
     /// Returns `None` if the whole log has to be read: there is no sound snapshot, or the data
     /// after it is damaged.
     pub(super) fn read<L: Log>(&self, log: &L, end: &LogTail, more: u64) -> Result<Option<Scan>> {
-        let Some((info, _)) = last_info(&end.bytes) else {
+        let Some((info, _)) = last_summary(&end.bytes) else {
             return Ok(None);
         };
         let Some(tail_len) = self.tail_len(&info, end.size, more) else {

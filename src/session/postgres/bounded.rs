@@ -98,7 +98,7 @@ impl<S> Bounded<S> {
     /// Ends the checks, because the messages are encrypted from now on. Returns the slot for the
     /// stream inside TLS.
     #[cfg(feature = "tls")]
-    pub(super) fn pass_on(&mut self) -> ProblemSlot {
+    pub(super) fn end_checks(&mut self) -> ProblemSlot {
         self.messages = None;
         self.problem.clone()
     }

@@ -24,7 +24,7 @@ use super::socket::Socket;
 
 /// The maximum size of the rows of an answer in bytes, in addition to parts of logs.
 const MAX_ROWS: u64 = 4 * 1024 * 1024;
-/// The bytes of rows for each requested byte of a log: rows may be short.
+/// The maximum bytes of rows for each requested byte of a log: short rows have more overhead.
 const BYTES_PER_LOG_BYTE: u64 = 4;
 /// The memory of a row in bytes, without its values.
 const ROW_OVERHEAD: u64 = 256;
@@ -67,6 +67,7 @@ impl Connection {
         }
     }
 
+    /// Connects to the first host of the address that accepts writes, within `timeout`.
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
         let runtime = Builder::new_current_thread()
             .enable_all()

@@ -56,10 +56,10 @@ pub(super) fn connect_first<T>(
         }
 
         let count = u32::try_from(reachable.len() + unknown_hosts.len()).unwrap_or(u32::MAX);
-        for (config, others) in reachable.iter().zip((1..=count).rev()) {
+        for (config, remaining_count) in reachable.iter().zip((1..=count).rev()) {
             let time_left = timeout.saturating_sub(start_time.elapsed());
             let own_timeout = base.get_connect_timeout().copied();
-            let share = (time_left / others)
+            let share = (time_left / remaining_count)
                 .min(own_timeout.unwrap_or(time_left))
                 .max(MIN_SHARE);
             match connect(config, share) {

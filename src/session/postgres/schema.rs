@@ -23,6 +23,10 @@ const DURABLE: &str = "select set_config('synchronous_commit', 'on', true)
     where current_setting('synchronous_commit') = 'off'";
 
 /// The statements, with the names of the tables in them.
+///
+/// A log is stored in rows, each with its offset `at`. A lease is an `owner` and a number, `lease`,
+/// and is valid until the time `until`. `append` and `resize` change nothing if the session has
+/// another lease, or the log another size.
 pub(super) struct Statements {
     version: String,
     create: String,
@@ -31,17 +35,26 @@ pub(super) struct Statements {
     pub(super) read: String,
     pub(super) tails: String,
     pub(super) claim: String,
+    /// Returns a row if another owner has a valid lease.
     pub(super) claimed: String,
     pub(super) renew: String,
+    /// Two statements: the first removes a session without a log, the second ends the lease of
+    /// any other.
     pub(super) release: [String; 2],
     pub(super) append: String,
+    /// Returns a row if an append was done although its reply was lost.
     pub(super) is_appended: String,
+    /// Begins the transaction of a repair.
     pub(super) begin: String,
     pub(super) resize: String,
+    /// Returns a row if a repair was done although its reply was lost.
     pub(super) is_resized: String,
     pub(super) set_aside: String,
+    /// Removes the old rows of a log that is rewritten.
     pub(super) clear: String,
+    /// Adds rows. A rewritten log has its new rows at negative offsets first.
     pub(super) add: String,
+    /// Moves the new rows to their offsets.
     pub(super) shift: String,
     pub(super) remove: String,
     pub(super) size: String,
@@ -49,16 +62,16 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    /// Creates the statements. `prefix` is a name that needs no quotes, and `pause` the time after
-    /// which the server ends an idle transaction.
-    pub(super) fn new(prefix: &str, pause: Duration) -> Self {
+    /// Creates the statements. `prefix` is a name that needs no quotes, and `idle_timeout` the time
+    /// after which the server ends an idle transaction.
+    pub(super) fn new(prefix: &str, idle_timeout: Duration) -> Self {
         let [schema, sessions, log, damaged] =
             ["schema", "sessions", "log", "damaged"].map(|name| format!("{prefix}_{name}"));
         let lock = fnv1a([prefix.as_bytes()]) as i64;
 
         // The first row of a tail may start long before it, so a prefix is removed.
         let prefix_len = "greatest(0, least(length(l.bytes), s.size - $2 - l.at))::int";
-        let pause = pause.as_millis();
+        let idle_timeout = idle_timeout.as_millis();
 
         // `clock_timestamp()` and not `now()`: the statement may have waited for locks.
         let expiry_sql =
@@ -165,7 +178,7 @@ impl Statements {
             ),
             // A time limit, so that its locks do not outlive a client that is gone.
             begin: format!(
-                "begin; set local idle_in_transaction_session_timeout = {pause}; {DURABLE}"
+                "begin; set local idle_in_transaction_session_timeout = {idle_timeout}; {DURABLE}"
             ),
             resize: format!(
                 "update {sessions} set size = $5
@@ -262,9 +275,9 @@ impl Statements {
             return Ok(());
         }
 
-        // With a time limit of the server for each statement, so that a large table is used without
-        // the index: at the limit of this side the connection would be closed. The lock lets one
-        // process after the other look whether the index exists.
+        // The server ends a statement before this client closes the connection, so that a table
+        // that is too large is used without the index. Because of the lock, only one process at a
+        // time creates the index.
         let millis = timeout.as_millis() / 4 + 1;
         // An older server measures a statement from the beginning of its batch.
         let begin = format!("begin; set local statement_timeout = {millis}");

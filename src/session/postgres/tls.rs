@@ -50,7 +50,7 @@ impl TlsConnect<Bounded<Socket>> for Connector {
                 name.map_err(|_| Distrust(format!("{host:?} is not the name of a server")))?;
             let config = system_trust_config().map_err(|error| Distrust(error.to_string()))?;
             let connector = TlsConnector::from(Arc::new(config));
-            let problem = stream.pass_on();
+            let problem = stream.end_checks();
             match connector.connect(name, stream).await {
                 Ok(stream) => Ok(Stream(Bounded::new(stream, problem, false))),
                 Err(error)

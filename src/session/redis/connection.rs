@@ -80,8 +80,8 @@ impl Connection {
             greeting.push(select);
         }
 
-        for answer in connection.ask(address, &greeting)? {
-            checked(address, answer)?;
+        for reply in connection.ask(address, &greeting)? {
+            checked(address, reply)?;
         }
 
         Ok(connection)
@@ -94,29 +94,29 @@ impl Connection {
         }
     }
 
-    /// Sends one command with a short answer.
+    /// Sends one command with a short reply.
     pub(super) fn ask_one(&mut self, address: &Address, command: Cmd) -> Outcome<Value> {
         self.ask_log(address, command, 0)
     }
 
-    /// Sends one command whose answer has at most `log_bytes` of a log.
+    /// Sends one command whose reply has at most `log_bytes` of a log.
     pub(super) fn ask_log(
         &mut self,
         address: &Address,
         command: Cmd,
         log_bytes: u64,
     ) -> Outcome<Value> {
-        let answers = self.ask_logs(address, &[command], log_bytes)?;
-        checked(address, answers.into_iter().next().unwrap_or_default())
+        let replies = self.ask_logs(address, &[command], log_bytes)?;
+        checked(address, replies.into_iter().next().unwrap_or_default())
     }
 
-    /// Sends several commands with short answers at once. An answer may be an error.
+    /// Sends several commands with short replies at once. A reply may be an error.
     pub(super) fn ask(&mut self, address: &Address, commands: &[Cmd]) -> Outcome<Vec<Value>> {
         self.ask_logs(address, commands, 0)
     }
 
-    /// Sends several commands at once. Their answers have at most `log_bytes` of logs together. An
-    /// answer may be an error.
+    /// Sends several commands at once. Their replies have at most `log_bytes` of logs together. A
+    /// reply may be an error.
     pub(super) fn ask_logs(
         &mut self,
         address: &Address,
@@ -145,12 +145,12 @@ impl Connection {
         outcome.map_err(|error| connection_lost(&error))?;
         commands
             .iter()
-            .map(|_| self.answer(address, &mut max_bytes))
+            .map(|_| self.reply(address, &mut max_bytes))
             .collect()
     }
 
-    /// Returns the next answer, which takes its bytes from `max_bytes`.
-    fn answer(&mut self, address: &Address, max_bytes: &mut usize) -> Outcome<Value> {
+    /// Returns the next reply, which takes its bytes from `max_bytes`.
+    fn reply(&mut self, address: &Address, max_bytes: &mut usize) -> Outcome<Value> {
         let mut reader = ReplyReader::new(&mut self.stream, *max_bytes);
         let outcome = reader.read();
         *max_bytes = max_bytes.saturating_sub(reader.received());
@@ -167,11 +167,11 @@ impl Connection {
     }
 }
 
-/// Returns an answer, unless it is an error.
-pub(super) fn checked(address: &Address, answer: Value) -> Outcome<Value> {
-    match answer {
+/// Returns a reply, unless it is an error.
+pub(super) fn checked(address: &Address, reply: Value) -> Outcome<Value> {
+    match reply {
         Value::ServerError(error) => Err(refused(address, &error)),
-        answer => Ok(answer),
+        reply => Ok(reply),
     }
 }
 

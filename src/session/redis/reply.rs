@@ -61,16 +61,16 @@ impl<'a, R: Read> ReplyReader<'a, R> {
 
     fn value(&mut self, depth: usize) -> Result<Value, Unread> {
         let line = self.line()?;
-        let (kind, text) = line.split_first().ok_or_else(no_reply)?;
+        let (kind, text) = line.split_first().ok_or_else(malformed)?;
         Ok(match kind {
             b'+' if text == b"OK" => Value::Okay,
             b'+' => Value::SimpleString(String::from_utf8_lossy(text).into_owned()),
-            b'-' => parse_redis_value(&[&line, &b"\r\n"[..]].concat()).map_err(|_| no_reply())?,
+            b'-' => parse_redis_value(&[&line, &b"\r\n"[..]].concat()).map_err(|_| malformed())?,
             b':' => Value::Int(number(text)?),
             b'$' | b'*' if text == ABSENT => Value::Nil,
             b'$' => Value::BulkString(self.text(number(text)?)?),
             b'*' => Value::Array(self.array(number(text)?, depth)?),
-            _ => return Err(no_reply()),
+            _ => return Err(malformed()),
         })
     }
 
@@ -111,7 +111,7 @@ impl<'a, R: Read> ReplyReader<'a, R> {
         if self.line()?.is_empty() {
             Ok(bytes)
         } else {
-            Err(no_reply())
+            Err(malformed())
         }
     }
 
@@ -139,7 +139,7 @@ impl<'a, R: Read> ReplyReader<'a, R> {
                 line.pop();
                 return match line.pop() {
                     Some(b'\r') => Ok(line),
-                    _ => Err(no_reply()),
+                    _ => Err(malformed()),
                 };
             }
         }
@@ -162,11 +162,11 @@ impl<'a, R: Read> ReplyReader<'a, R> {
 }
 
 fn number<T: std::str::FromStr>(text: &[u8]) -> Result<T, Unread> {
-    let text = std::str::from_utf8(text).map_err(|_| no_reply())?;
-    text.parse().map_err(|_| no_reply())
+    let text = std::str::from_utf8(text).map_err(|_| malformed())?;
+    text.parse().map_err(|_| malformed())
 }
 
-fn no_reply() -> Unread {
+fn malformed() -> Unread {
     Unread::Refused("answered with something that is no reply of Redis".into())
 }
 

@@ -3,7 +3,7 @@
 //! `KEYS`: the log, the lease, the hash of all sessions (with the lease that last wrote each), the
 //! list of the damaged parts, the version, the set of the digests of the damaged parts. `ARGV`
 //! begins with the session id, the lease and its duration in milliseconds. Every script may be
-//! repeated after a lost answer.
+//! repeated after a lost reply.
 
 /// Returns a piece of the log, the size of the log, and 1 if the session exists. `ARGV[2]` and
 /// `ARGV[3]`: the offsets of the first and the last byte.

@@ -125,11 +125,11 @@ impl Keys {
         let mut wait_command = cmd("WAITAOF");
         let limit = u64::try_from(self.timeout.as_millis() / 2).unwrap_or(u64::MAX);
         wait_command.arg(1).arg(0).arg(limit);
-        let mut answers = connection
+        let mut replies = connection
             .ask(&self.address, &[command, wait_command])?
             .into_iter();
-        let reply = answers.next();
-        let wait_reply = answers.next();
+        let reply = replies.next();
+        let wait_reply = replies.next();
         let reply = self.number(&checked(&self.address, reply.unwrap_or_default())?)?;
         match wait_reply {
             Some(Value::ServerError(error)) if is_replica_now(&error) => {
@@ -163,15 +163,15 @@ impl Keys {
         }
     }
 
-    fn number(&self, answer: &Value) -> Outcome<i64> {
-        match answer {
+    fn number(&self, reply: &Value) -> Outcome<i64> {
+        match reply {
             Value::Int(number) => Ok(*number),
             other => Err(self.unexpected_reply(other)),
         }
     }
 
-    fn text<'a>(&self, answer: &'a Value) -> Outcome<&'a str> {
-        match answer {
+    fn text<'a>(&self, reply: &'a Value) -> Outcome<&'a str> {
+        match reply {
             Value::BulkString(text) => {
                 std::str::from_utf8(text).map_err(|_| self.unexpected_reply(&Value::Nil))
             }
@@ -179,8 +179,8 @@ impl Keys {
         }
     }
 
-    fn unexpected_reply(&self, answer: &Value) -> Failure {
-        let kind = match answer {
+    fn unexpected_reply(&self, reply: &Value) -> Failure {
+        let kind = match reply {
             Value::Nil => "nothing",
             Value::Int(_) => "a number",
             Value::BulkString(_) | Value::SimpleString(_) | Value::Okay => "a text",
@@ -356,9 +356,9 @@ impl Server for Keys {
 
         let commands: Vec<_> = ids.iter().map(command).collect();
         let log_bytes = len.saturating_mul(ids.len() as u64);
-        let answers = connection.ask_logs(&self.address, &commands, log_bytes)?;
-        let tails = answers.into_iter().zip(ids).map(|(answer, id)| {
-            let reply = checked(&self.address, answer)?;
+        let replies = connection.ask_logs(&self.address, &commands, log_bytes)?;
+        let tails = replies.into_iter().zip(ids).map(|(reply, id)| {
+            let reply = checked(&self.address, reply)?;
             self.part_of_log(id, reply)
         });
 
@@ -382,8 +382,8 @@ impl Server for Keys {
             .iter()
             .map(|lease| self.leased_script(&[CHECK_HELD, RENEW], lease))
             .collect();
-        for answer in connection.ask(&self.address, &commands)? {
-            checked(&self.address, answer)?;
+        for reply in connection.ask(&self.address, &commands)? {
+            checked(&self.address, reply)?;
         }
         Ok(())
     }

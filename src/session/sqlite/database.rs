@@ -118,7 +118,7 @@ impl Database {
         work(&reader).map_err(|error| database_error(what, &self.path, error))
     }
 
-    /// Checks the tables, unless they have not changed since.
+    /// Checks the tables if their definitions have changed since the last check.
     fn check_schema(&self, connection: &Connection, steps: &Steps) -> Result<()> {
         let version: i64 = connection
             .pragma_query_value(None, "schema_version", |row| row.get(0))
@@ -226,7 +226,7 @@ fn open_bounded(path: &Path, busy_timeout: Duration) -> rusqlite::Result<(Connec
 }
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    // The mode is stored in the file, unless another tool has changed it.
+    // The mode is stored in the file, where another tool may have changed it.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // A commit returns after it is on the disk; Apple's systems need `fullfsync` for that.
     connection.pragma_update(None, "synchronous", "FULL")?;

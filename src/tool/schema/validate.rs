@@ -28,7 +28,7 @@ const FREE_EFFORT: usize = 20_000 * SCHEMA_EFFORT;
 
 /// The additional effort for each value among the arguments: 100 schemas. Alternatives within
 /// alternatives, and long lists under `enum`, would need unlimited effort, and are stopped here.
-const EFFORT_A_VALUE: usize = 100 * SCHEMA_EFFORT;
+const EFFORT_PER_VALUE: usize = 100 * SCHEMA_EFFORT;
 
 /// The maximum effort, regardless of the size of the arguments: 500,000 schemas, which take less
 /// than a second. The check runs on the executor.
@@ -129,7 +129,7 @@ impl<'a> Validator<'a> {
         let Some(args) = self.uncounted.take() else {
             return false;
         };
-        self.effort = size(args).saturating_mul(EFFORT_A_VALUE).min(MAX_EFFORT);
+        self.effort = size(args).saturating_mul(EFFORT_PER_VALUE).min(MAX_EFFORT);
         true
     }
 
@@ -404,12 +404,12 @@ impl<'a> Validator<'a> {
             return;
         };
 
-        let is_same = |(schema, at): &(&'a Value, &'a Value)| {
+        let is_repeated = |(schema, at): &(&'a Value, &'a Value)| {
             std::ptr::eq(*schema, target) && std::ptr::eq(*at, value)
         };
 
         // A schema that refers to itself for the same value adds nothing.
-        if self.following.iter().any(is_same) {
+        if self.following.iter().any(is_repeated) {
             return;
         }
 

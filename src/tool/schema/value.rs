@@ -21,7 +21,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Returns `true` if `value` is of the type `name`; any value is of an unknown type.
+/// Returns `true` if `value` is of the type `name`, or no type has this name.
 pub(super) fn is_type(value: &Value, name: &str) -> bool {
     match name {
         "null" => value.is_null(),
@@ -62,8 +62,7 @@ fn compare_to_float(integer: i128, float: f64) -> Option<Ordering> {
     }
 }
 
-/// Returns `true` if `number` is a multiple of `step`. Any number is one of a step that is not
-/// positive.
+/// Returns `true` if `number` is a multiple of `step`, or `step` is not positive.
 pub(super) fn is_multiple(number: &Number, step: &Number) -> bool {
     if let (Some(number), Some(step)) = (integer(number), integer(step)) {
         return step <= 0 || number % step == 0;

@@ -113,7 +113,7 @@ fn captured_files_are_not_copied() {
 
 /// This would take minutes if each call was compared with each id.
 #[test]
-fn info_after_many_answers_counts_the_other_calls() {
+fn summary_after_many_answers_counts_the_other_calls() {
     const COUNT: usize = 150_000;
     let mut fold = LogFold::new("a");
     let calls = (0..COUNT).map(pending_call).collect();
@@ -121,7 +121,7 @@ fn info_after_many_answers_counts_the_other_calls() {
     let ids = (1..COUNT).rev().map(|number| number.to_string().into());
     let ids = ids.collect();
     let entry = LogEntry::Record(Record::Answered { ids });
-    assert_eq!(fold.info_after(&[entry], 1).pending, 1);
+    assert_eq!(fold.summary_after(&[entry], 1).pending, 1);
 }
 
 /// This would take minutes if each cut examined all losses.
