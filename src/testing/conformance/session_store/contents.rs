@@ -57,7 +57,7 @@ pub(super) fn full(id: &str) -> AgentState {
     pending.expires_at_ms = Some(1);
     state.pending = vec![pending];
     state.inputs.begin("in_0".into(), 0..1);
-    state.inputs.settle(&state.messages);
+    state.inputs.record_response(&state.messages);
     state
 }
 
