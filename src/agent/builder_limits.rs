@@ -130,9 +130,9 @@ impl AgentBuilder {
     ///   from before the run use more than one quarter.
     /// * Results are cut, as by [`max_result_bytes`](Self::max_result_bytes), so that one quarter
     ///   is left for responses.
-    /// * A response that exceeds the limit ends the run with
-    ///   [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its
-    ///   text is stored, up to three quarters of the remaining bytes.
+    /// * A response that exceeds the limit, together with 5 KiB for the result of each of its
+    ///   calls, ends the run with [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and
+    ///   none of its calls runs. Its text is stored, up to three quarters of the remaining bytes.
     /// * An input that alone exceeds the limit is refused with
     ///   [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored.
     /// * An input that exceeds the limit together with the messages before it is removed again if

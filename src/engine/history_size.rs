@@ -6,6 +6,7 @@ use crate::message::{
 };
 use crate::model::ModelResponse;
 use crate::util::byte_pool::{BytePool, PoolShare};
+use crate::util::json_size::escaped_len;
 
 use super::config::Limits;
 use super::result_limits::{MIN_RESULT_BYTES, limit_result};
@@ -16,6 +17,19 @@ const RESULTS_PER_BATCH: usize = 2;
 /// The limit of the messages that a summary covers, which stay in memory, in multiples of the limit
 /// of the history.
 const COVERED_HISTORIES: usize = 2;
+
+/// The room that the history keeps for the result of a call, without its names: a result of the
+/// smallest limit has a content of [`MIN_RESULT_BYTES`], details and a display text of twice that
+/// together, and the notes of the run.
+const RESULT_ROOM: usize = 5 * MIN_RESULT_BYTES;
+
+/// Returns the room that the history keeps for the results of calls.
+fn room_for_results<'a>(calls: impl IntoIterator<Item = &'a ToolCall>) -> usize {
+    calls
+        .into_iter()
+        .map(|call| RESULT_ROOM + escaped_len(&call.id) + escaped_len(&call.name))
+        .fold(0, usize::saturating_add)
+}
 
 /// Returns the approximate size of messages in bytes.
 fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {
@@ -178,7 +192,7 @@ impl HistorySize {
     }
 
     /// Counts a response that is about to be stored. There has to be room for short results of its
-    /// calls, which they receive if the run is stopped.
+    /// calls: each call receives one, even if the run is stopped.
     ///
     /// # Errors
     ///
@@ -186,13 +200,22 @@ impl HistorySize {
     /// counted.
     pub(super) fn admit(&mut self, response: &ModelResponse) -> Result<()> {
         let size = parts_size(response.content.parts());
-        let calls = response.content.tool_calls().count();
-        let total = self
-            .total()
-            .saturating_add(size)
-            .saturating_add(calls.saturating_mul(MIN_RESULT_BYTES));
+        let total = self.total().saturating_add(size);
         if total > self.max_bytes {
             return Err(too_large(WITH_RESPONSE, total, self.max_bytes));
+        }
+
+        let room = room_for_results(response.content.tool_calls());
+        if total.saturating_add(room) > self.max_bytes {
+            let subject = format!(
+                "with this answer and {room} bytes for the results of its calls, the history of \
+                 the session would have"
+            );
+            return Err(too_large(
+                &subject,
+                total.saturating_add(room),
+                self.max_bytes,
+            ));
         }
 
         check_pool(self.share.pool(), size)?;
@@ -269,8 +292,24 @@ fn too_large(subject: &str, bytes: usize, max_bytes: usize) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::message::Content;
+
+    #[test]
+    fn error_of_a_response_names_the_room_for_the_results_of_its_calls() {
+        let limits = Limits {
+            max_history_bytes: 5_000,
+            ..Limits::default()
+        };
+        let mut size = HistorySize::new(&limits, &BytePool::new(limits.max_history_bytes));
+        let call = Part::ToolCall(ToolCall::new("c", "act", json!({})));
+        let response = ModelResponse::new(Content::from(vec![call]));
+        let error = size.admit(&response).unwrap_err();
+        let room = format!("with this answer and {} bytes for", RESULT_ROOM + 4);
+        assert!(error.text().contains(&room), "{error}");
+    }
 
     #[test]
     fn response_that_was_dropped_does_not_count_toward_the_next() {

@@ -36,6 +36,22 @@ fn calling(bytes: usize) -> FunctionModel {
     })
 }
 
+/// A model that answers `Go` with so many calls of `act`, with so many bytes each.
+fn calling_at_once(count: usize, bytes: usize) -> FunctionModel {
+    FunctionModel::new(move |request| {
+        let is_first = request.messages.last().unwrap().text() == "Go";
+        let calls = (0..if is_first { count } else { 0 }).map(|number| {
+            let call = ToolCall::new(format!("c{number}"), "act", args(bytes));
+            Ok(ModelEvent::ToolCall(call))
+        });
+        let end = [
+            Ok(ModelEvent::Text("ok".into())),
+            Ok(ModelEvent::stop(StopReason::EndTurn)),
+        ];
+        calls.chain(end).collect()
+    })
+}
+
 fn limited(model: impl Model, log: &Log) -> AgentBuilder {
     agent(model)
         .tool(logged("act", log))
@@ -352,24 +368,39 @@ async fn results_share_what_an_answer_may_bring() {
 
 #[tokio::test(start_paused = true)]
 async fn session_accepts_inputs_after_a_run_that_was_dropped_during_many_calls() {
-    for bytes in (0..2_600).step_by(50) {
-        let model = FunctionModel::new(move |request| {
-            let is_first = request.messages.last().unwrap().text() == "Go";
-            let calls = (0..if is_first { 40 } else { 0 }).map(|number| {
-                let call = ToolCall::new(format!("c{number}"), "act", args(bytes));
-                Ok(ModelEvent::ToolCall(call))
-            });
-            let end = [
-                Ok(ModelEvent::Text("ok".into())),
-                Ok(ModelEvent::stop(StopReason::EndTurn)),
-            ];
-            calls.chain(end).collect()
-        });
-        let agent = agent(model).tool(slow()).max_history_bytes(LIMIT);
+    for bytes in (0..6_000).step_by(100) {
+        let agent = agent(calling_at_once(40, bytes)).tool(slow());
+        let agent = agent.max_history_bytes(4 * LIMIT);
         let session = agent.build().unwrap().session("s");
         let run = timeout(Duration::from_millis(500), session.clone().run("Go")).await;
         if let Ok(outcome) = run {
             assert_eq!(outcome.unwrap_err().kind(), ErrorKind::ResponseTooLarge);
+        }
+        session
+            .run("Hi")
+            .await
+            .unwrap_or_else(|error| panic!("{bytes}: {error}"));
+    }
+}
+
+/// Each result has the largest content, display text and details of the smallest limit.
+#[tokio::test]
+async fn session_accepts_inputs_after_large_results_in_a_history_that_is_almost_full() {
+    for bytes in (30_000..40_000).step_by(250) {
+        let full = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
+            ToolOutput::new("x".repeat(2_000))
+                .with_details(json!({"a": "y".repeat(600)}))
+                .with_display("z".repeat(300))
+        });
+        let agent = agent(calling_at_once(10, bytes)).tool(full);
+        let agent = agent.max_history_bytes(4 * LIMIT);
+        let session = agent.build().unwrap().session("s");
+        if let Err(error) = session.clone().run("Go").await {
+            assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+            assert!(
+                error.text().contains("with this answer"),
+                "{bytes}: {error}"
+            );
         }
         session
             .run("Hi")
