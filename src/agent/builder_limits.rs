@@ -98,8 +98,9 @@ impl AgentBuilder {
     /// may have 2 KiB together even if the limit is smaller.
     ///
     /// Bytes are counted as for [`max_history_bytes`](Self::max_history_bytes). Text beyond the
-    /// limit is cut with a note, media that does not fit is replaced by an error text, and details
-    /// are removed. This happens before hooks receive the result, and again after each of them.
+    /// limit is cut with a note, media that does not fit is replaced by error texts as far as these
+    /// fit, and details are removed. This happens before hooks receive the result, and again after
+    /// each of them.
     ///
     /// The results of one response's calls stay in memory until the last call ends: together they
     /// may have twice the limit, divided equally among the calls.

@@ -78,6 +78,7 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
 
     let mut remaining = room.saturating_add(PART_SIZE);
     let mut is_cut = false;
+    let mut has_note = false;
     for part in content.parts_mut() {
         if let Part::Text(text) = part {
             if is_cut {
@@ -87,7 +88,15 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
                 is_cut = cut_bytes(text, size, room, max_bytes);
             }
         } else if is_cut || part_size(part) > remaining {
-            *part = Part::Text(replacement_text(part, max_bytes));
+            let note = Part::Text(replacement_text(part, max_bytes));
+            // Many small media must not be replaced by more bytes of notes than there is room for.
+            let is_noted = !has_note || part_size(&note) <= remaining;
+            has_note = true;
+            *part = if is_noted {
+                note
+            } else {
+                Part::Text(String::new())
+            };
         }
 
         remaining = remaining.saturating_sub(part_size(part));
@@ -177,6 +186,15 @@ mod tests {
         assert_eq!((a, small_part, b), (&"a".into(), &image(500), &"b".into()));
         let text = large_part.as_text().expect("a text");
         assert!(text.starts_with("Error: the image of 2009 bytes"), "{text}");
+    }
+
+    #[test]
+    fn notes_about_many_media_fit_into_the_limit() {
+        let image = Part::Image(Media::base64("image/png", "A".repeat(2_000)));
+        let result = limited(ToolResult::new("a", "f", vec![image; 1_000]));
+        let size = parts_size(result.content.parts());
+        assert!(size <= MIN_RESULT_BYTES + PART_SIZE, "{size}");
+        assert!(result.content.text().starts_with("Error: the image of"));
     }
 
     #[test]
