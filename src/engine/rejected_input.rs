@@ -25,7 +25,8 @@ impl History {
             return error;
         }
 
-        let (own_messages, earlier_messages) = self.inputs_without_response();
+        let is_over_limit = kind == ErrorKind::ResponseTooLarge;
+        let (own_messages, earlier_messages) = self.inputs_without_response(is_over_limit);
         let counter = self.cx.token_counter().clone();
         let removed_count = removed_count(&counter, kind, &own_messages, &earlier_messages).await;
         if removed_count > own_messages.len() {
@@ -47,23 +48,36 @@ impl History {
     /// Removes the inputs of this run from the history, because the model would refuse them again.
     /// Does nothing if some of them have a response. Results stay, because approved calls have run.
     pub(super) fn remove_refused_inputs(&mut self) {
-        let (own_messages, _) = self.inputs_without_response();
+        let (own_messages, _) = self.inputs_without_response(false);
         self.remove_last(own_messages.len());
     }
 
     /// Returns the inputs of this run without a response, and those of earlier runs before them.
     /// Both are at the end of the history.
-    fn inputs_without_response(&self) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
+    ///
+    /// With `is_whole`, assistant messages and results that are part of the input do not end it, so
+    /// that all of it can be removed.
+    fn inputs_without_response(&self, is_whole: bool) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
         self.cx.state(|state| {
             let messages = state.messages.as_slice();
-            let (old_messages, new_messages) =
-                messages.split_at(self.initial_len.min(messages.len()));
-            let is_response = |message: &Arc<Message>| message.role() == Role::Assistant;
-            if new_messages.iter().any(is_response) {
+            let start = self.initial_len.min(messages.len());
+            let (old_messages, new_messages) = messages.split_at(start);
+            // An assistant message without metadata was part of an input, not a response.
+            let is_response = |(index, message): (usize, &Arc<Message>)| {
+                message.role() == Role::Assistant
+                    && (!is_whole || state.infos.get(start + index).is_some())
+            };
+            if new_messages.iter().enumerate().any(is_response) {
                 return (Vec::new(), Vec::new());
             }
 
-            let own_len = trailing_input_count(new_messages);
+            let own_len = if is_whole {
+                // The results of approved calls, which have run, come first.
+                let is_result = |message: &&Arc<Message>| message.role() == Role::Tool;
+                new_messages.iter().skip_while(is_result).count()
+            } else {
+                trailing_input_count(new_messages)
+            };
             let earlier_len = if own_len == new_messages.len() {
                 trailing_input_count(old_messages)
             } else {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    Agent, ErrorKind, FuncTool, Message, ModelEvent, Part, RunHandle, StopReason, ToolCall,
+    Agent, ErrorKind, FuncTool, Message, Messages, ModelEvent, Part, RunHandle, StopReason, ToolCall,
     ToolOutput,
 };
 use serde_json::json;
@@ -85,6 +85,20 @@ async fn message_to_a_run_over_the_limit_ends_it_and_only_the_next_is_stored() {
     assert_eq!(history.len(), 4);
     assert_eq!(history.last().unwrap().text(), "And this one");
     history.validate_for_model().unwrap();
+}
+
+#[tokio::test]
+async fn input_with_answers_of_its_own_over_the_limit_is_removed() {
+    let agent = limited();
+    agent.session("s").run(input(60_000)).await.unwrap();
+    let messages = Messages::from(input(30_000)).ai("So far.");
+    let messages = messages.human("x".repeat(30_000));
+    let error = agent.session("s").run(messages).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResponseTooLarge, "{error}");
+    let removed = "the input was removed (3 messages)";
+    assert!(error.text().contains(removed), "{error}");
+    assert_eq!(stored(&agent, "s").await.len(), 2);
+    assert_eq!(agent.session("s").run("Hi").await.unwrap().text, "ok");
 }
 
 /// A part takes a hundred times the bytes of a short text in it.
