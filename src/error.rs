@@ -56,7 +56,8 @@ pub enum ErrorKind {
     InvalidRequest,
     /// The request is longer than the model's context window, by [`Error::context_tokens`].
     ContextTooLong,
-    /// The request body is larger than the server takes (413).
+    /// The request body is larger than the server takes (413), or an input or a message to a run
+    /// does not fit into the session's history.
     RequestTooLarge,
     /// The model's response exceeds a limit on its size, or takes the session's history over one.
     /// Never retried.

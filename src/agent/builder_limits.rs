@@ -138,6 +138,12 @@ impl AgentBuilder {
     ///   [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored.
     /// * An input that exceeds the limit together with the messages before it is removed again if
     ///   no compactor has shortened these messages, and the run ends with `ResponseTooLarge`.
+    /// * A message that joins the history in the middle of a run ([`RunHandle::steer`], a
+    ///   `before_stop` hook) and exceeds the limit together with the messages before it, although
+    ///   a compactor was asked, is not stored, and the run ends with `RequestTooLarge`. After the
+    ///   last turn, a warning reports it instead. The history stays within its limit.
+    ///
+    /// [`RunHandle::steer`]: crate::RunHandle::steer
     pub fn max_history_bytes(mut self, bytes: usize) -> Self {
         self.limits.max_history_bytes = bytes;
         self

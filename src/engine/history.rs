@@ -22,7 +22,8 @@ use super::call_ids::CallIds;
 use super::config::Limits;
 use super::context_size::ContextSize;
 use super::emitted_messages::EmittedMessages;
-use super::history_size::{HistorySize, InputSize};
+use super::history_size::{HistorySize, InputSize, room_for_results};
+use super::restore::calls_without_result;
 use super::sanitize;
 use super::session_writer::SessionWriter;
 
@@ -147,20 +148,22 @@ impl History {
             .restart(&messages, covered_count, self.initial_len);
     }
 
-    /// Adds a user message to the history, and emits it.
-    pub(super) async fn add_input(&mut self, message: Message) -> Result<()> {
-        self.add_inputs(&mut VecDeque::from([message.into()])).await
-    }
-
     /// Adds messages that were sent during the run to the history, and emits them. A message that
     /// cannot be sent during a run is skipped with a warning, and one whose id the session already
-    /// has is skipped without. After an error, `messages` has the messages after the failed one.
+    /// has is skipped without. One that would take the history over its limit is an error. After an
+    /// error, `messages` has the messages after the failed one.
     pub(super) async fn add_inputs(
         &mut self,
         messages: &mut VecDeque<SteeredMessage>,
     ) -> Result<()> {
         let mut pace = Pace::default();
-        while let Some(SteeredMessage { id, message, .. }) = messages.pop_front() {
+        // Pending calls receive their results later.
+        let room = self
+            .cx
+            .state(|state| room_for_results(calls_without_result(&state.messages)));
+        while let Some(steered) = messages.pop_front() {
+            let size = steered.size();
+            let SteeredMessage { id, message, .. } = steered;
             pace.step(message.content().text_len()).await;
             if !sanitize::is_valid_input(&message) {
                 self.warn_of_refused(&message);
@@ -173,7 +176,7 @@ impl History {
             }
 
             let message = Arc::new(message);
-            let size = self.byte_size.check_input(&[&message])?;
+            let size = self.byte_size.check_message(size, room)?;
             self.append_steered(message.clone(), id, size).await?;
             let envelope = self.cx.shared().envelope();
             self.record_emitted(1, envelope.uuid);

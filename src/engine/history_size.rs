@@ -24,7 +24,7 @@ const COVERED_HISTORIES: usize = 2;
 const RESULT_ROOM: usize = 5 * MIN_RESULT_BYTES;
 
 /// Returns the room that the history keeps for the results of calls.
-fn room_for_results<'a>(calls: impl IntoIterator<Item = &'a ToolCall>) -> usize {
+pub(super) fn room_for_results<'a>(calls: impl IntoIterator<Item = &'a ToolCall>) -> usize {
     calls
         .into_iter()
         .map(|call| RESULT_ROOM + escaped_len(&call.id) + escaped_len(&call.name))
@@ -152,6 +152,40 @@ impl HistorySize {
              media and files elsewhere, or raise AgentBuilder::max_history_bytes"
         );
         Err(Error::new(ErrorKind::RequestTooLarge, text))
+    }
+
+    /// Checks that a message of `size` bytes may be added in the middle of a run, or after it. At
+    /// most the limit may be used, because a run with a response never loses its messages. `room`
+    /// is kept for the results of calls without one. Returns the size of the message.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::RequestTooLarge`] if the limit would be exceeded.
+    pub(super) fn check_message(&self, size: usize, room: usize) -> Result<InputSize> {
+        let used = self.total().saturating_add(room);
+        if used.saturating_add(size) <= self.max_bytes {
+            return Ok(InputSize(size));
+        }
+
+        let (total, max_bytes) = (self.total(), self.max_bytes);
+        let results = match room {
+            0 => String::new(),
+            _ => format!(" and {room} bytes for the results of open calls"),
+        };
+        let text = format!(
+            "the message has {size} bytes, in addition to {total} bytes in the history of the \
+             session{results}, and at most {max_bytes} are allowed together; it was not stored; \
+             send less, keep large media and files elsewhere, compact the session with a \
+             SummarizationHook or a compactor, or raise AgentBuilder::max_history_bytes"
+        );
+        Err(Error::new(ErrorKind::RequestTooLarge, text))
+    }
+
+    /// Returns `true` if messages of `size` bytes do not fit next to the loaded messages, and would
+    /// if a summary covered these.
+    pub(super) fn needs_summary_for(&self, size: usize) -> bool {
+        self.total().saturating_add(size) > self.max_bytes
+            && self.added.saturating_add(size) <= self.max_bytes
     }
 
     /// Returns `true` if the history exceeds its own limit, so that no model may be called.

@@ -51,6 +51,7 @@ mod running_call;
 mod sanitize;
 mod session_compaction;
 mod session_writer;
+mod steered_messages;
 mod stopped_child;
 mod structured_output;
 mod system_prompt;

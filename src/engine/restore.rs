@@ -239,8 +239,10 @@ fn add_missing_results(
             continue;
         }
 
-        let is_started = started_ids.contains(&call.id);
-        let call = InterruptedCall { call, is_started };
+        let call = InterruptedCall {
+            call: call.clone(),
+            is_started: started_ids.contains(&call.id),
+        };
 
         results.push(call.preliminary_result());
         output.interrupted_calls.push(call);
@@ -252,7 +254,7 @@ fn add_missing_results(
 
 /// Returns the calls of the last assistant message that have no result. The repair of the history
 /// adds the results of earlier calls.
-fn calls_without_result(messages: &Messages) -> Vec<ToolCall> {
+pub(super) fn calls_without_result(messages: &Messages) -> Vec<&ToolCall> {
     let history = messages.as_slice();
     let Some(last) = history
         .iter()
@@ -268,7 +270,6 @@ fn calls_without_result(messages: &Messages) -> Vec<ToolCall> {
     history[last]
         .tool_calls()
         .filter(|call| !ids_with_result.contains(&call.id))
-        .cloned()
         .collect()
 }
 

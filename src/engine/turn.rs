@@ -3,7 +3,6 @@
 //! Futures that do not exist while the run waits for the model are boxed: otherwise the future of
 //! every waiting run would reserve their size.
 
-use std::collections::VecDeque;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
@@ -142,13 +141,7 @@ impl ActiveRun {
         }
 
         self.cx.apply_requested_mode();
-        if !steering.is_empty() {
-            let mut steering = VecDeque::from(steering);
-            let add_result = self.history.add_inputs(&mut steering).boxed().await;
-            // After an error, the others are stored at the end of the run.
-            lock(&cx.shared().control).steering.splice(..0, steering);
-            add_result?;
-
+        if !steering.is_empty() && self.add_steering(steering).boxed().await? {
             // The history counts these outcomes from now on.
             cx.shared().tasks.release_outcomes(outcome_bytes);
         }
@@ -257,7 +250,7 @@ impl ActiveRun {
     }
 
     /// Compacts the history. Returns `false` if it stays as it is or the run is stopped first.
-    async fn compact(&mut self) -> bool {
+    pub(super) async fn compact(&mut self) -> bool {
         let cx = self.cx.clone();
         let mut compacting = self.compacting();
         let compaction = compacting.compact(CompactionTrigger::Auto).boxed();

@@ -40,7 +40,7 @@ impl ActiveRun {
             None => return Ok(Break(self.outcome.record_stop(cx.shared().stop()))),
             Some(None) => {}
             Some(Some(message)) => {
-                self.history.add_input(message).await?;
+                self.add_message(message).await?;
                 return Ok(Continue(()));
             }
         }
@@ -134,7 +134,7 @@ impl ActiveRun {
 
         self.recoveries.output_retries += 1;
         let message = Message::human(correction);
-        self.history.add_input(message).await?;
+        self.add_message(message).await?;
         Ok(Some(Continue(())))
     }
 

@@ -8,7 +8,9 @@ use crate::message::Message;
 pub enum StopDecision {
     /// The run ends, unless another hook continues it.
     Stop,
-    /// The run continues with this message for the model.
+    /// The run continues with this message for the model. If it would take the history over its
+    /// [limit](crate::AgentBuilder::max_history_bytes), the run ends with
+    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) instead.
     Continue(Message),
 }
 

@@ -172,7 +172,8 @@ pub trait Compactor: Send + Sync + 'static {
     /// Called when the history is too long by [`should_compact`](Self::should_compact) or
     /// [`has_too_many`](Self::has_too_many). Also called regardless of them: when a provider
     /// reports that the prompt is too long, when the caller requests a compaction, and when the
-    /// history is near [`max_history_bytes`](crate::AgentBuilder::max_history_bytes).
+    /// history is near [`max_history_bytes`](crate::AgentBuilder::max_history_bytes) or a message
+    /// that is sent during the run would exceed them.
     ///
     /// The loop checks the result: a cut between a call and its results is refused. A failure
     /// changes nothing and is reported to the reader.

@@ -65,6 +65,13 @@ impl RunHandle {
     /// Returns `false` if the message will not be read: the run has ended, or 256 messages or
     /// 24 MiB of them wait for the next model call. A message larger than that is accepted if no
     /// other waits.
+    ///
+    /// A message that would take the history over its
+    /// [limit](crate::AgentBuilder::max_history_bytes), although a compactor was asked to make
+    /// room, is not added: the run ends with
+    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge). After the last turn, a warning
+    /// reports it instead. The messages after it are stored as far as they fit, and the session can
+    /// be continued.
     pub fn steer(&self, message: impl Into<Message>) -> bool {
         self.try_steer(None, message.into()).is_ok()
     }
@@ -75,7 +82,8 @@ impl RunHandle {
     /// otherwise, even for a message that was sent before.
     ///
     /// The message is an input of the session: a later run with the same `input_id` returns the
-    /// response that followed it. If there was none, it continues the conversation.
+    /// response that followed it. If there was none, it continues the conversation. A message that
+    /// was not added, because it did not fit, may be sent again with the same `id`.
     ///
     /// ```
     /// use agentcore::AgentBuilder;

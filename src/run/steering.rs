@@ -36,6 +36,11 @@ impl SteeredMessage {
         Self { id, message, size }
     }
 
+    /// Returns the approximate size of the message in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
     /// Returns `true` if the message may wait together with `waiting`.
     pub(super) fn fits(&self, waiting: &[Self]) -> bool {
         let sizes = waiting.iter().map(|steered| steered.size);

@@ -1,15 +1,17 @@
 //! Inputs that would take a history over its limit, and results of many parts.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    Agent, ErrorKind, FuncTool, Message, Messages, ModelEvent, Part, RunHandle, StopReason, ToolCall,
-    ToolOutput,
+    Agent, AgentBuilder, ErrorKind, ExitReason, FuncTool, Message, Messages, ModelEvent, Part,
+    Result, RunHandle, StopDecision, StopReason, ToolCall, ToolOutput, async_trait, hook,
 };
 use serde_json::json;
 
-use crate::kit::{agent, any_object, stored};
+use crate::kit::{agent, any_object, roles, stored, warnings, watch};
 
 /// The limit of the tests.
 const LIMIT: usize = 100_000;
@@ -21,6 +23,34 @@ fn answering() -> FunctionModel {
             Ok(ModelEvent::Text("ok".into())),
             Ok(ModelEvent::stop(StopReason::EndTurn)),
         ]
+    })
+}
+
+/// A model that calls `act` when it is asked to `Go`, and says `ok` otherwise.
+fn acting() -> FunctionModel {
+    FunctionModel::new(|request| {
+        let (event, reason) = match &*request.messages.last().unwrap().text() {
+            "Go" => {
+                let call = ToolCall::new("c", "act", json!({}));
+                (ModelEvent::ToolCall(call), StopReason::ToolUse)
+            }
+            _ => (ModelEvent::Text("ok".into()), StopReason::EndTurn),
+        };
+        vec![Ok(event), Ok(ModelEvent::stop(reason))]
+    })
+}
+
+/// The handle of the run that a tool of the test sends messages to.
+type Slot = Arc<OnceLock<RunHandle>>;
+
+/// A tool `act` that sends these messages to its run.
+fn steering(slot: &Slot, messages: Vec<Message>) -> FuncTool {
+    let slot = slot.clone();
+    FuncTool::new("act", "Acts", any_object(), move |_cx, _args| {
+        for message in &messages {
+            assert!(slot.get().unwrap().steer(message.clone()));
+        }
+        async { "done" }
     })
 }
 
@@ -85,6 +115,126 @@ async fn message_to_a_run_over_the_limit_ends_it_and_only_the_next_is_stored() {
     assert_eq!(history.len(), 4);
     assert_eq!(history.last().unwrap().text(), "And this one");
     history.validate_for_model().unwrap();
+}
+
+/// Runs a session of 35,000 bytes, and sends it messages that do not fit together.
+async fn check_steering(builder: AgentBuilder) {
+    let slot = Slot::default();
+    let messages = vec![input(40_000), input(40_000), Message::human("And this one")];
+    let agent = builder.tool(steering(&slot, messages));
+    let agent = agent.max_history_bytes(LIMIT).build().unwrap();
+    agent.session("s").run(input(35_000)).await.unwrap();
+
+    let run = agent.session("s").run("Go");
+    slot.set(run.handle()).unwrap();
+    let error = run.await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::RequestTooLarge, "{error}");
+    for words in [
+        "the message has 40",
+        "bytes in the history of the session",
+        "it was not stored",
+        "SummarizationHook",
+        "max_history_bytes",
+    ] {
+        assert!(error.text().contains(words), "{words}: {error}");
+    }
+
+    let history = stored(&agent, "s").await;
+    let expected = "user assistant user assistant tool user user";
+    assert_eq!(roles(&history), expected);
+    assert_eq!(history.last().unwrap().text(), "And this one");
+    let output = agent.session("s").run("Hi").await.unwrap();
+    assert_eq!(output.text, "ok");
+}
+
+#[tokio::test]
+async fn messages_to_a_run_leave_the_history_within_its_limit() {
+    check_steering(agent(acting())).await;
+}
+
+#[cfg(feature = "jsonl")]
+#[tokio::test]
+async fn messages_to_a_run_leave_a_stored_history_within_its_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = agentcore::session::JsonlStore::open(folder.path()).unwrap();
+    check_steering(agent(acting()).store(store)).await;
+}
+
+#[tokio::test]
+async fn message_after_the_last_turn_that_does_not_fit_is_reported() {
+    let slot = Slot::default();
+    let handle = slot.clone();
+    let tool = FuncTool::new("act", "Acts", any_object(), move |_cx, _args| {
+        let handle = handle.get().unwrap();
+        handle.steer(input(60_000));
+        handle.interrupt();
+        async { "done" }
+    });
+    let agent = agent(acting()).tool(tool).max_history_bytes(LIMIT);
+    let agent = agent.build().unwrap();
+    agent.session("s").run(input(60_000)).await.unwrap();
+
+    let run = agent.session("s").run("Go");
+    slot.set(run.handle()).unwrap();
+    let (messages, output) = watch(run).await;
+    assert_eq!(output.unwrap().end, ExitReason::Interrupted);
+    let warnings = warnings(&messages);
+    let is_report =
+        |text: &String| text.contains("not stored (1)") && text.contains("the message has 60");
+    assert!(warnings.iter().any(is_report), "{warnings:?}");
+    assert_eq!(agent.session("s").run("Hi").await.unwrap().text, "ok");
+}
+
+#[tokio::test]
+async fn message_of_before_stop_that_does_not_fit_ends_the_run() {
+    let count = AtomicUsize::new(0);
+    let more = hook::before_stop("more", move |_cx, _response| {
+        let decision = match count.fetch_add(1, Ordering::Relaxed) {
+            1 => StopDecision::continue_with(input(60_000)),
+            _ => StopDecision::Stop,
+        };
+        async move { Ok(decision) }
+    });
+    let agent = agent(answering()).hook(more).max_history_bytes(LIMIT);
+    let agent = agent.build().unwrap();
+    agent.session("s").run(input(60_000)).await.unwrap();
+
+    let error = agent.session("s").run("Hi").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::RequestTooLarge, "{error}");
+    assert!(error.text().contains("the message has 60"), "{error}");
+    assert_eq!(stored(&agent, "s").await.len(), 4);
+    assert_eq!(agent.session("s").run("Hi").await.unwrap().text, "ok");
+}
+
+/// Summarizes the first two messages, and only when it has to.
+struct FirstTwo;
+
+#[async_trait]
+impl Compactor for FirstTwo {
+    fn should_compact(&self, _: &Messages, _: u64, _: &ModelProfile) -> bool {
+        false
+    }
+
+    async fn compact(&self, _: CompactionRequest) -> Result<Option<Compaction>> {
+        Ok(Some(Compaction::new("They spoke.", 2)))
+    }
+}
+
+#[tokio::test]
+async fn compactor_makes_room_for_a_message_to_a_run() {
+    let slot = Slot::default();
+    let tool = steering(&slot, vec![input(60_000)]);
+    let agent = agent(acting()).tool(tool).compactor(FirstTwo);
+    let agent = agent.max_history_bytes(LIMIT).build().unwrap();
+    let first = agent.session("s").run(input(60_000)).await.unwrap();
+    assert!(first.state.compaction.is_none());
+
+    let run = agent.session("s").run("Go");
+    slot.set(run.handle()).unwrap();
+    let output = run.await.unwrap();
+    assert_eq!(output.text, "ok");
+    assert!(output.state.compaction.is_some());
+    assert_eq!(output.messages.len(), 7, "nothing is removed");
 }
 
 #[tokio::test]

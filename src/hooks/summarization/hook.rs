@@ -27,7 +27,8 @@ use super::summarize::Summarizer;
 ///   reported for the last request plus an estimate of the messages added since;
 /// * when a provider reports that the prompt is too long;
 /// * when the history is near its limit in bytes
-///   ([`max_history_bytes`](crate::AgentBuilder::max_history_bytes));
+///   ([`max_history_bytes`](crate::AgentBuilder::max_history_bytes)), or a message that is sent
+///   during the run would exceed it;
 /// * after a call of [`RunHandle::compact`](crate::RunHandle::compact).
 ///
 /// The last tenth of the messages, and at least two, stay word for word. A tool call is never
