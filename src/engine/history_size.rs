@@ -2,7 +2,8 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{
-    Message, Messages, Part, ToolCall, ToolResult, message_size, parts_size, result_size,
+    MESSAGE_SIZE, Message, Messages, Part, ToolCall, ToolResult, message_size, parts_size,
+    result_size,
 };
 use crate::model::ModelResponse;
 use crate::util::byte_pool::{BytePool, PoolShare};
@@ -233,7 +234,7 @@ impl HistorySize {
     /// Returns [`ErrorKind::ResponseTooLarge`] if a limit is exceeded. The response is then not
     /// counted.
     pub(super) fn admit(&mut self, response: &ModelResponse) -> Result<()> {
-        let size = parts_size(response.content.parts());
+        let size = MESSAGE_SIZE.saturating_add(parts_size(response.content.parts()));
         let total = self.total().saturating_add(size);
         if total > self.max_bytes {
             return Err(too_large(WITH_RESPONSE, total, self.max_bytes));

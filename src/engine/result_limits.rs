@@ -108,7 +108,7 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
     parts.shrink_to_fit();
 }
 
-/// Cuts texts to `room` bytes together, without a note.
+/// Cuts texts to `room` bytes together, without a note. Texts without room are removed.
 pub(super) fn cut_text(content: &mut Content, mut room: usize) {
     for part in content.parts_mut() {
         if let Part::Text(text) = part {
@@ -117,6 +117,8 @@ pub(super) fn cut_text(content: &mut Content, mut room: usize) {
             text.truncate(fitting.len());
         }
     }
+    let parts = content.parts_mut();
+    parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
 }
 
 /// Returns the text that replaces a part over the limit.

@@ -418,7 +418,9 @@ impl CallRunner<'_> {
         let call_future = panic::catch_async(self.run(&slot.call, &slot.start));
         let mut outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
-            CallOutcome::Done(ToolResult::failed(&slot.call, text))
+            let mut result = ToolResult::failed(&slot.call, text);
+            limit_result(&mut result, &slot.call, self.max_result_bytes);
+            CallOutcome::Done(result)
         });
         if let CallOutcome::Done(result) = &mut outcome {
             slot.share = Some(self.byte_size.hold_result(result, &slot.call));

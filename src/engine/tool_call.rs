@@ -108,7 +108,9 @@ impl CallRunner<'_> {
 
         let tool = match self.cx.tools().resolve(&call.name, &self.comparisons) {
             Ok(tool) => tool,
-            Err(text) => return CallOutcome::Done(ToolResult::failed(call, text)),
+            Err(text) => {
+                return CallOutcome::Done(self.limited(ToolResult::failed(call, text), call));
+            }
         };
 
         let context = ResultContext::default();

@@ -10,13 +10,13 @@ use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::HookChain;
-use crate::message::{Part, ToolCall};
+use crate::message::{MESSAGE_SIZE, PART_SIZE, Part, ToolCall};
 use crate::model::{CompactionTrigger, ModelRequest, ModelResponse, StopReason};
 use crate::run::{ExitReason, Stop};
 use crate::sdk::SystemKind;
 use crate::util::Pace;
 use crate::util::sync::lock;
-use crate::util::text::truncate;
+use crate::util::text::{quoted, truncate};
 
 use super::active_run::ActiveRun;
 use super::attempt::{empty_response, is_empty};
@@ -403,8 +403,8 @@ impl ActiveRun {
         exit
     }
 
-    /// Stores up to `max_bytes` of the text of a partial response, unless the agent discards
-    /// partial responses.
+    /// Stores the text of a partial response in a message of up to `max_bytes`, unless the agent
+    /// discards partial responses.
     async fn store_partial(&mut self, max_bytes: usize) {
         let Some(mut partial) = self.cx.take_partial() else {
             return;
@@ -414,7 +414,10 @@ impl ActiveRun {
             .content
             .parts_mut()
             .retain(|part| matches!(part, Part::Text(_)));
-        cut_text(&mut partial.content, max_bytes);
+        // The history counts the structure around the texts as well.
+        let structure = partial.content.parts().len().saturating_mul(PART_SIZE);
+        let max_text = max_bytes.saturating_sub(MESSAGE_SIZE.saturating_add(structure));
+        cut_text(&mut partial.content, max_text);
         if !self.config.request.keep_interrupted || is_empty(&partial) {
             return;
         }
@@ -462,8 +465,8 @@ fn truncated_calls_note(names: &[Arc<str>]) -> Option<String> {
         count => format!(" and {count} more"),
     };
     Some(format!(
-        "the answer reached its output limit within a call of {first_name:?}{others}, which did \
-         not run"
+        "the answer reached its output limit within a call of {}{others}, which did not run",
+        quoted(first_name)
     ))
 }
 

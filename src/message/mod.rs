@@ -99,7 +99,8 @@ pub(crate) use result::NO_OUTPUT;
 pub use result::{ToolResult, ToolResultView};
 pub use role::Role;
 pub(crate) use size::{
-    CITATION_SIZE, PART_SIZE, message_size, part_size, parts_size, result_size, text_part_len,
+    CITATION_SIZE, MESSAGE_SIZE, PART_SIZE, message_size, part_size, parts_size, result_size,
+    text_part_len,
 };
 pub use todo::{Todo, TodoStatus};
 pub use tokens::{EstimateCounter, TokenCounter};

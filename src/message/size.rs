@@ -18,13 +18,14 @@ pub(crate) const PART_SIZE: usize = size_of::<Part>() + FIELD;
 /// The memory of a citation without its texts.
 pub(crate) const CITATION_SIZE: usize = 3 * FIELD;
 
-const MESSAGE: usize = size_of::<Message>() + 2 * FIELD;
+/// The memory of a message without its content.
+pub(crate) const MESSAGE_SIZE: usize = size_of::<Message>() + 2 * FIELD;
 
 /// Returns the estimated memory of a message in bytes. Its texts count with their length in JSON.
 pub(crate) fn message_size(message: &Message) -> usize {
     match message.as_tool_result() {
         Some(result) => result_size(result),
-        None => MESSAGE.saturating_add(parts_size(message.content().parts())),
+        None => MESSAGE_SIZE.saturating_add(parts_size(message.content().parts())),
     }
 }
 
@@ -35,7 +36,7 @@ pub(crate) fn result_size(result: &ToolResult) -> usize {
     let display = result.display.as_deref().map_or(0, escaped_len);
     let names = escaped_len(&result.tool_call_id) + escaped_len(&result.name) + 2 * FIELD;
     let extra = details.saturating_add(display).saturating_add(names);
-    MESSAGE
+    MESSAGE_SIZE
         .saturating_add(parts_size(result.content.parts()))
         .saturating_add(extra)
 }

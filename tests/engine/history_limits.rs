@@ -7,7 +7,7 @@ use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{Compaction, ResponseLimits};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    Agent, AgentBuilder, ErrorKind, FuncTool, Messages, Model, ModelEvent, Part, StopReason,
+    Agent, AgentBuilder, Error, ErrorKind, FuncTool, Messages, Model, ModelEvent, Part, StopReason,
     ToolCall, ToolContext, ToolOutput,
 };
 use futures::future::join_all;
@@ -262,6 +262,35 @@ async fn texts_over_the_bytes_of_the_history_end_the_run_and_stay_up_to_three_qu
         "{}",
         last.len()
     );
+}
+
+/// The number of bytes that an error says there are.
+fn bytes_in(error: &Error) -> usize {
+    let (_, end) = error.text().split_once(" has ").unwrap();
+    let (number, _) = end.split_once(' ').unwrap();
+    number.parse().unwrap()
+}
+
+#[tokio::test]
+async fn text_that_is_stored_leaves_the_history_within_its_limit() {
+    let answering = |max_bytes| {
+        let model = FunctionModel::text(|_| "x".repeat(5_000));
+        let agent = agent(model).max_history_bytes(max_bytes);
+        agent.build().unwrap()
+    };
+    let input_bytes = bytes_in(&answering(1).run("Hi").await.unwrap_err());
+    for bytes in (LIMIT - 3_000..LIMIT).step_by(50) {
+        let session = answering(LIMIT).session("s");
+        let error = session.clone().run("x".repeat(bytes)).await.unwrap_err();
+        if error.kind() == ErrorKind::RequestTooLarge {
+            continue;
+        }
+        let error = session.run("Hi").await.unwrap_err();
+        if error.text().contains("the history of the session has") {
+            let history_bytes = bytes_in(&error) - input_bytes;
+            assert!(history_bytes <= LIMIT, "{bytes}: {error}");
+        }
+    }
 }
 
 #[tokio::test]
