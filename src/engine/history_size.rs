@@ -189,9 +189,14 @@ impl HistorySize {
             && self.added.saturating_add(size) <= self.max_bytes
     }
 
-    /// Returns `true` if the history exceeds its own limit, so that no model may be called.
+    /// Returns `true` if the history exceeds its own limits, so that no model may be called.
     pub(super) fn is_over_limit(&self) -> bool {
-        self.total() > self.max_bytes
+        self.total() > self.max_bytes || self.covered > self.max_covered_bytes()
+    }
+
+    /// Returns the limit of the messages that a summary covers.
+    fn max_covered_bytes(&self) -> usize {
+        self.max_bytes.saturating_mul(COVERED_HISTORIES)
     }
 
     /// Checks the history before a model is called. A response that was admitted and then dropped
@@ -210,7 +215,7 @@ impl HistorySize {
             return Err(too_large(subject, total, max_bytes));
         }
 
-        let max_covered = max_bytes.saturating_mul(COVERED_HISTORIES);
+        let max_covered = self.max_covered_bytes();
         if self.covered <= max_covered {
             return Ok(());
         }

@@ -174,6 +174,8 @@ async fn covered_messages_are_limited_to_two_histories() {
                 assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
                 let names_way_out = error.text().contains("start another session");
                 assert!(!is_allowed && names_way_out, "{error}");
+                let count = stored(&agent, "s").await.len();
+                assert_eq!(count, 4, "the input does not stay");
             }
         }
     }
