@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::annotations::Citation;
 use super::part::{Part, ToolCall};
-use crate::util::secret::redact_text;
+use crate::util::secret::{redact_joined, redact_text};
 use crate::util::text;
 
 /// The content of a message: parts in order.
@@ -101,12 +101,26 @@ impl Content {
         }
     }
 
-    /// Redacts the registered secrets in the texts.
+    /// Redacts the registered secrets in the texts. The texts are searched as one, because readers
+    /// join them; a text that was only the continuation of a secret is removed.
     pub(crate) fn redact(&mut self) {
-        for part in &mut self.0 {
-            if let Part::Text(text) = part {
+        let texts = self.0.iter_mut().filter_map(|part| match part {
+            Part::Text(text) if !text.is_empty() => Some(text),
+            _ => None,
+        });
+        let mut texts: Vec<_> = texts.collect();
+        let has_changed = match &mut *texts {
+            [] => false,
+            [text] => {
                 redact_text(text);
+                false
             }
+            texts => redact_joined(texts),
+        };
+
+        if has_changed {
+            self.0
+                .retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
         }
     }
 

@@ -1,10 +1,11 @@
 //! A key this process holds that a tool comes upon.
 
+use agentcore::message::Media;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::TaskOutcome;
 use agentcore::{
-    Answer, BoxError, FuncTool, OnUnanswered, SdkMessage, Secret, ToolContext, ToolDecision,
-    ToolError, ToolOutput, ToolResult, hook,
+    Answer, BoxError, Content, FuncTool, OnUnanswered, Part, SdkMessage, Secret, ToolContext,
+    ToolDecision, ToolError, ToolOutput, ToolResult, hook,
 };
 use serde_json::json;
 
@@ -107,6 +108,54 @@ async fn limit_of_results_leaves_no_part_of_a_key() {
             assert!(!parts.any(|part| seen.contains(part)), "{seen}");
         }
     }
+}
+
+#[tokio::test]
+async fn key_that_continues_in_later_texts_of_a_result_is_redacted() {
+    const KEY: &str = "sk-parts-0123456789-\u{e4}bc";
+    // Base64 of the key.
+    const ENCODED: &str = "c2stcGFydHMtMDEyMzQ1Njc4OS3DpGJj";
+    let _known = Secret::new(KEY);
+    let image = || Part::Image(Media::bytes("image/png", b"image"));
+    let mut contents: Vec<(Content, usize)> = Vec::new();
+    for secret in [KEY, ENCODED] {
+        let text = format!("a {secret} b");
+        let mut by_character = Content::new();
+        for character in text.chars() {
+            by_character.push(character.to_string());
+        }
+        contents.push((by_character, 5));
+        for (cut, _) in secret.char_indices().skip(1) {
+            let (start, end) = text.split_at("a ".len() + cut);
+            let [start, end] = [start, end].map(Part::text);
+            let empty = Part::text("");
+            contents.push(([start.clone(), end.clone()].into(), 2));
+            contents.push(([start.clone(), image(), end.clone()].into(), 3));
+            contents.push(([start, empty, end].into(), 2));
+        }
+    }
+
+    for (content, part_count) in contents {
+        let result = cut_result(Ok(ToolOutput::new(content.clone()))).await;
+        assert_eq!(result.content.text(), "a [redacted] b", "{content:?}");
+        assert_eq!(result.content.parts().len(), part_count, "{content:?}");
+        let result = cut_result(Ok(ToolOutput::error(content.clone()))).await;
+        let text = result.content.text().into_owned();
+        let text = text.strip_prefix("Error: ").unwrap_or(&text);
+        assert_eq!(text, "a [redacted] b", "{content:?}");
+    }
+}
+
+#[tokio::test]
+async fn texts_of_a_result_without_a_key_stay() {
+    let _known = Secret::new("sk-parts-9876543210");
+    let content = Content::from(["sk-parts", "-98765432 10"].map(Part::text));
+    let result = cut_result(Ok(ToolOutput::new(content.clone()))).await;
+    assert_eq!(result.content, content);
+    let key_in_one = Content::from(["x sk-parts-9876543210", " y"].map(Part::text));
+    let result = cut_result(Ok(ToolOutput::new(key_in_one))).await;
+    let expected = Content::from(["x [redacted]", " y"].map(Part::text));
+    assert_eq!(result.content, expected);
 }
 
 #[tokio::test]

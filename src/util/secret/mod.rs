@@ -7,6 +7,7 @@
 mod environment;
 mod escape;
 mod exact_search;
+mod joined;
 mod known;
 mod matcher;
 mod pieces;
@@ -23,6 +24,7 @@ mod secret;
 mod spelling;
 
 pub(crate) use exact_search::ExactSearch;
+pub(crate) use joined::redact_joined;
 pub(crate) use pieces::Pieces;
 #[cfg(all(feature = "process", unix))]
 pub(crate) use redact::partial_suffix_start;

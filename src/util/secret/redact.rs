@@ -305,6 +305,20 @@ pub(super) fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places
 }
 
+/// Returns the place with the rest of the characters in which it begins and ends.
+pub(super) fn in_characters(text: &str, place: Range<usize>) -> Range<usize> {
+    let Range { mut start, mut end } = place;
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
+
+    start..end
+}
+
 /// Returns `text` with `[redacted]` at `places`; `None` if there are none.
 pub(super) fn with_places_redacted(text: &str, places: Vec<Range<usize>>) -> Option<String> {
     (!places.is_empty()).then(|| with_places_redacted_after(text, 0, places))
@@ -320,16 +334,7 @@ pub(super) fn with_places_redacted_after(
     let mut copied_end = passed;
     let places = merged(places).into_iter();
     for place in places.filter(|place| place.end > passed) {
-        let mut start = place.start;
-        let mut end = place.end;
-        while !text.is_char_boundary(start) {
-            start -= 1;
-        }
-
-        while !text.is_char_boundary(end) {
-            end += 1;
-        }
-
+        let Range { start, end } = in_characters(text, place);
         out.push_str(&text[copied_end..start.max(copied_end)]);
         out.push_str(REDACTED);
         copied_end = end.max(copied_end);
