@@ -14,6 +14,13 @@ use super::path_words::paths_of_url;
 use super::paths::PathContext;
 use super::shell::{Analysis, analyse};
 
+/// The arguments that are paths, of a tool that does not declare its accesses.
+pub(super) const PATH_ARGUMENTS: &[&str] =
+    &["file_path", "filePath", "path", "notebook_path", "paths"];
+
+/// The arguments that are addresses, of a tool that does not declare its accesses.
+pub(super) const URL_ARGUMENTS: &[&str] = &["url", "urls", "uri"];
+
 /// A call and its accesses.
 #[derive(Debug)]
 pub(super) struct CallAccesses<'a> {
@@ -199,9 +206,9 @@ fn accesses_by_argument(
         .map(|command| CallAccess::command(&command, shell, context, disk))
         .collect::<Vec<_>>();
 
-    let names = ["file_path", "filePath", "path", "notebook_path", "paths"];
-    accesses.extend(values(&names).concat().into_iter().flat_map(access));
-    let urls = values(&["url", "urls", "uri"]).concat().into_iter();
+    let paths = values(PATH_ARGUMENTS).concat().into_iter();
+    accesses.extend(paths.flat_map(access));
+    let urls = values(URL_ARGUMENTS).concat().into_iter();
     accesses.extend(urls.flat_map(|url| {
         let paths = paths_of_url(&url);
         let mut accesses = paths.into_iter().flat_map(access).collect::<Vec<_>>();

@@ -3,11 +3,13 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::text::truncate;
 
+use super::call_accesses::{PATH_ARGUMENTS, URL_ARGUMENTS};
 use super::glob::{NameGlob, alternatives};
 use super::paths::PathPattern;
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Rule, RuleKind};
 use super::url::UrlPattern;
+use super::values::NAME_ARGUMENTS;
 
 /// The subject of a tool's specifier, by the tool's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,18 @@ const QUOTED_CHARS: usize = 200;
 /// Tools that take no specifier at all.
 const PLAIN: &str =
     "WebSearch internet_search web_search TodoWrite write_todos AskUserQuestion current_datetime";
+
+/// The arguments that are the command of a shell tool.
+const COMMAND_ARGUMENTS: &[&str] = &["command", "cmd"];
+
+/// Arguments of tools that start agents, other than the name of the agent.
+const AGENT_ARGUMENTS: &[&str] = &[
+    "description",
+    "model",
+    "prompt",
+    "resume",
+    "run_in_background",
+];
 
 pub(super) fn family(name: &str) -> Family {
     FAMILIES
@@ -169,18 +183,9 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<RuleKind, String
         return Err(format!("{tool} takes no specifier; write {tool}"));
     }
 
+    check_argument(tool, family, specifier)?;
     match family {
-        Family::Command => {
-            if let Some((argument @ ("command" | "cmd"), value)) = specifier.split_once(':')
-                && value != "*"
-            {
-                return Err(format!(
-                    "`{argument}:` names the argument that the specifier is about anyway; write {tool}({value})"
-                ));
-            }
-
-            CommandPattern::new(specifier).map(RuleKind::Command)
-        }
+        Family::Command => CommandPattern::new(specifier).map(RuleKind::Command),
         Family::Read | Family::Write => PathPattern::new(specifier).map(RuleKind::Path),
         Family::Url => UrlPattern::new(specifier).map(RuleKind::Url),
         Family::Named => CommandPattern::new(specifier).map(RuleKind::Named),
@@ -203,4 +208,41 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<RuleKind, String
             )),
         },
     }
+}
+
+/// Refuses a specifier that names an argument of the tool, where the specifier itself has another
+/// meaning: the rule would never match.
+fn check_argument(tool: &str, family: Family, specifier: &str) -> Result<(), String> {
+    let Some((argument, value)) = specifier.split_once(':') else {
+        return Ok(());
+    };
+    let (argument, value) = (argument.trim_end(), value.trim_start());
+    // `cmd:*` is the beginning of a command, and the name of a skill may have a colon.
+    let (arguments, has_prefixes) = match family {
+        Family::Command => (COMMAND_ARGUMENTS, true),
+        Family::Read | Family::Write => (PATH_ARGUMENTS, false),
+        Family::Url => (URL_ARGUMENTS, false),
+        Family::Named => (NAME_ARGUMENTS, tool == "Skill"),
+        Family::Other => return Ok(()),
+    };
+
+    if arguments.contains(&argument) && !(has_prefixes && value == "*") {
+        let rule = if matches!(value, "" | "*") {
+            tool.to_owned()
+        } else {
+            format!("{tool}({value})")
+        };
+        return Err(format!(
+            "`{argument}:` names the argument that the specifier is about anyway; write {rule}"
+        ));
+    }
+
+    let is_of_agents = family == Family::Named && !has_prefixes;
+    if is_of_agents && AGENT_ARGUMENTS.contains(&argument) {
+        return Err(format!(
+            "the specifier is the name of an agent, and `{argument}` is another argument; write \
+             {tool}(name), or {tool} for every call"
+        ));
+    }
+    Ok(())
 }

@@ -58,7 +58,7 @@ impl fmt::Display for Behavior {
 /// | `mcp__server`, `mcp__server__*` | all tools of a server |
 /// | `Agent(name)`, `Task(name)` | that agent, whichever tool starts it |
 /// | `Skill(name *)` | a skill |
-/// | `Tool(parameter:value)` | a call whose argument has that value; `*` is a wildcard |
+/// | `Tool(parameter:value)`, of any other tool | a call whose argument has that value; `*` is a wildcard |
 ///
 /// Tool names may contain `*`, `?` and `{a,b}`. `Bash(..)` also governs other tools that run
 /// commands. `Read(..)` governs other tools that read and, in rules to deny and to ask, the words
@@ -70,7 +70,8 @@ impl fmt::Display for Behavior {
 /// items, and `[..]` in a path any one character. The rule also matches braces and brackets as they
 /// are written.
 ///
-/// A rule that could never match is an error:
+/// A rule that could never match is an error, such as `Task(subagent_type:helper)`, which has to be
+/// `Task(helper)`:
 ///
 /// ```
 /// use agentcore::permission::Rule;

@@ -35,7 +35,18 @@ impl UrlPattern {
             return domain(name);
         }
 
+        if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err("an address has no white space; write it as `%20`".to_owned());
+        }
+
         let (scheme, remainder) = text.split_once("://").unwrap_or(("", text));
+        if scheme != "*" && !is_scheme(scheme) {
+            return Err(format!(
+                "`{scheme}` is not a scheme; write WebFetch(https://example.com/*), or `*` for \
+                 every scheme"
+            ));
+        }
+
         let end = remainder.find('/').unwrap_or(remainder.len());
         let authority = remainder[..end].to_lowercase();
         if authority.is_empty() || authority.contains('@') {
@@ -43,27 +54,30 @@ impl UrlPattern {
         }
 
         let (name, port) = host_and_port(&authority);
+        let port = port.filter(|port| !port.is_empty());
         let host = if name.contains(['*', '?']) {
+            let name = name.trim_end_matches('.');
             name.is_ascii().then(|| name.to_owned())
         } else {
             canonical(name)
         };
         let mut host = host.ok_or_else(|| unusual(name))?;
         if let Some(port) = port {
-            let number: Option<u16> = port.parse().ok();
             host.push(':');
-            host.push_str(&number.map_or(port.to_owned(), |number| number.to_string()));
+            host.push_str(&port_pattern(port).ok_or_else(|| no_port(name))?);
         }
 
+        let path_and_query = if end == remainder.len() {
+            "/"
+        } else {
+            &remainder[end..]
+        };
+        check_path(path_and_query)?;
         Ok(Self::Glob {
             scheme: scheme.to_lowercase(),
             host,
             has_port: port.is_some(),
-            path_and_query: if end == remainder.len() {
-                "/".to_owned()
-            } else {
-                remainder[end..].to_owned()
-            },
+            path_and_query: path_and_query.to_owned(),
         })
     }
 
@@ -116,12 +130,45 @@ fn domain(name: &str) -> Result<UrlPattern, String> {
 
     let host = canonical(name).ok_or_else(|| unusual(name))?;
     let port = match port.map(str::parse) {
-        Some(Err(_)) => return Err(format!("what follows `{name}:` is not a port")),
+        Some(Err(_)) => return Err(no_port(name)),
         Some(Ok(port)) => Some(port),
         None => None,
     };
 
     Ok(UrlPattern::Domain { host, port })
+}
+
+/// Returns the pattern of a port, with a number as it is compared; `None` if no port matches.
+fn port_pattern(port: &str) -> Option<String> {
+    if port.contains(['*', '?']) {
+        let is_possible = |c: char| c.is_ascii_digit() || matches!(c, '*' | '?');
+        return port.chars().all(is_possible).then(|| port.to_owned());
+    }
+    let number: u16 = port.parse().ok()?;
+    Some(number.to_string())
+}
+
+/// Refuses the path of a pattern that no address has after it is normalized.
+fn check_path(path_and_query: &str) -> Result<(), String> {
+    // A query may contain anything, and `?` may be its beginning.
+    let path = path_and_query.split(['?', '#']).next().unwrap_or_default();
+    let mut names = path.split('/');
+    if names.any(|name| matches!(name, "." | "..")) || path.contains("//") {
+        return Err(format!(
+            "addresses are compared without `.`, `..` and `//` in their paths; write `{path}` \
+             without them"
+        ));
+    }
+    Ok(())
+}
+
+fn is_scheme(scheme: &str) -> bool {
+    let mut bytes = scheme.bytes();
+    !scheme.is_empty() && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'+')
+}
+
+fn no_port(name: &str) -> String {
+    format!("what follows `{name}:` is not a port")
 }
 
 fn unusual(name: &str) -> String {
@@ -172,13 +219,9 @@ impl Url {
             None => ("https".to_owned(), text),
         };
 
-        let has_scheme = !scheme.is_empty()
-            && scheme
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'+');
         let end = remainder.find(['/', '?', '#']).unwrap_or(remainder.len());
         let authority = remainder[..end].to_lowercase();
-        if !has_scheme || authority.contains(['@', '%']) {
+        if !is_scheme(&scheme) || authority.contains(['@', '%']) {
             return None;
         }
 

@@ -5,10 +5,13 @@ use serde_json::Value;
 use super::glob::{matches, tokens};
 use super::shell::{SimpleCommand, Word};
 
-/// Returns the arguments that may be the name of an agent or a skill.
+/// The arguments that may be the name of an agent or a skill.
+pub(super) const NAME_ARGUMENTS: &[&str] = &["subagent_type", "agent", "skill", "name", "command"];
+
+/// Returns the values of [`NAME_ARGUMENTS`].
 pub(super) fn name_arguments(args: &Value) -> impl Iterator<Item = &str> {
-    let keys = ["subagent_type", "agent", "skill", "name", "command"].into_iter();
-    keys.filter_map(|key| args.get(key)?.as_str())
+    let names = NAME_ARGUMENTS.iter();
+    names.filter_map(|name| args.get(*name)?.as_str())
 }
 
 /// Returns the words of a name.

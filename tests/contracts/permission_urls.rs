@@ -165,6 +165,8 @@ fn rules_about_whole_addresses_compare_the_host_and_the_port() {
     for rule in [
         "http://evil.test:80/**",
         "http://Evil.test.:080/**",
+        "http://evil.test:/**",
+        "http://*vil.test./**",
         "*://evil.test:*/**",
     ] {
         assert_all(
