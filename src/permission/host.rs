@@ -39,6 +39,46 @@ pub(super) fn canonical(host: &str) -> Option<String> {
     (!is_number || host.parse::<Ipv4Addr>().is_ok()).then_some(host)
 }
 
+/// Returns the address that clients read in a host of one to four numbers, of which the last fills
+/// the rest of the address: `127.1`, `0x7f000001`, `0177.0.0.1`.
+pub(super) fn numeric_address(host: &str) -> Option<Ipv4Addr> {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let (first, last) = match host.rsplit_once('.') {
+        Some((first, last)) => (Some(first), last),
+        None => (None, host),
+    };
+    let mut address = 0_u64;
+    let mut free_bits = 32_u32;
+    for byte in first.into_iter().flat_map(|numbers| numbers.split('.')) {
+        let byte = u8::try_from(number(byte)?).ok()?;
+        free_bits = free_bits.checked_sub(8).filter(|bits| *bits > 0)?;
+        address = address << 8 | u64::from(byte);
+    }
+
+    let last = u64::from(number(last)?);
+    if last >> free_bits > 0 {
+        return None;
+    }
+    let address = u32::try_from(address << free_bits | last).ok()?;
+    Some(address.into())
+}
+
+/// Returns a number as the parts of an address are written: decimal, octal or hexadecimal.
+fn number(text: &str) -> Option<u32> {
+    let (digits, radix) = if let Some(digits) = text.strip_prefix("0x") {
+        (digits, 16)
+    } else if let Some(digits) = text.strip_prefix('0').filter(|digits| !digits.is_empty()) {
+        (digits, 8)
+    } else {
+        (text, 10)
+    };
+    if radix == 16 && digits.is_empty() {
+        return Some(0);
+    }
+    let is_number = digits.chars().all(|digit| digit.is_digit(radix));
+    is_number.then(|| u32::from_str_radix(digits, radix).ok())?
+}
+
 /// Returns `true` if the host is an address, which has no subdomains.
 pub(super) fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok()

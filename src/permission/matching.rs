@@ -113,7 +113,7 @@ impl<'a> Matcher<'a> {
             }),
             RuleKind::Url(pattern) => accesses.any(|access| match access {
                 CallAccess::Url(url) if is_general(rule, access) => {
-                    Url::parse(url).is_some_and(|url| pattern.matches(&url))
+                    Url::possible(url).is_some_and(|url| pattern.matches(&url))
                 }
                 _ => false,
             }),

@@ -1,7 +1,7 @@
 //! URLs and rules about them.
 
 use super::glob::{matches, tokens};
-use super::host::{canonical, is_address};
+use super::host::{canonical, is_address, numeric_address};
 use super::paths::lexical;
 
 /// The maximum length of a URL, in bytes. Each rule reads it.
@@ -198,6 +198,24 @@ impl Url {
         format!("{}://{}{port}", self.scheme, self.host)
     }
 
+    /// Returns the URL that clients may read in a text, for rules to deny and to ask: unlike with
+    /// [`parse`](Self::parse), a user, escapes in the host and numbers as a host are read.
+    pub(super) fn possible(text: &str) -> Option<Self> {
+        Self::parse(text).or_else(|| {
+            let text = text.trim();
+            let (scheme, remainder) = text.split_once("://").filter(|_| text.len() <= MAX_LEN)?;
+            let (authority, path) = remainder.split_at(authority_end(remainder));
+            let authority = authority
+                .rsplit_once('@')
+                .map_or(authority, |(_, host)| host);
+            let authority = decoded(authority).to_lowercase();
+            let (host, port) = host_and_port(&authority);
+            let host = numeric_address(host).map_or(host.to_owned(), |address| address.to_string());
+            let port = port.map_or(String::new(), |port| format!(":{port}"));
+            Self::parse(&format!("{scheme}://{host}{port}{path}"))
+        })
+    }
+
     /// `None` for what is not plainly a URL, or too long: no rule allows it then.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -219,7 +237,7 @@ impl Url {
             None => ("https".to_owned(), text),
         };
 
-        let end = remainder.find(['/', '?', '#']).unwrap_or(remainder.len());
+        let end = authority_end(remainder);
         let authority = remainder[..end].to_lowercase();
         if !is_scheme(&scheme) || authority.contains(['@', '%']) {
             return None;
@@ -262,6 +280,11 @@ impl Url {
             path_and_query: format!("{path}{query}"),
         })
     }
+}
+
+/// Returns the offset of the path, the query or the fragment behind the host.
+fn authority_end(remainder: &str) -> usize {
+    remainder.find(['/', '?', '#']).unwrap_or(remainder.len())
 }
 
 fn host_and_port(authority: &str) -> (&str, Option<&str>) {

@@ -131,6 +131,45 @@ fn deny_rule_and_undeclared_arguments_in_any_spelling_are_not_allowed() {
 }
 
 #[test]
+fn undeclared_address_in_the_spelling_of_a_client_is_not_allowed() {
+    let decision = |rule: &str, href: &str| {
+        let rule = format!("deny:WebFetch({rule})");
+        decide(
+            &["allow:mcp__x", &rule],
+            "mcp__x__get",
+            json!({"href": href}),
+        )
+    };
+    for (rule, href) in [
+        ("domain:127.0.0.1", "http://0177.0.0.1:8080/x"),
+        ("domain:127.0.0.1", "http://2130706433:8080/x"),
+        ("domain:127.0.0.1", "http://0x7f.1/x"),
+        ("domain:127.0.0.1", "http://0X7F.0.0x1./x"),
+        ("http://127.0.0.1:8080/**", "http://017700000001:08080/x"),
+        ("domain:evil.test", "http://a:b@evil.test/"),
+        ("domain:evil.test", "http://ev%69l%2etest/"),
+        ("http://evil.test:8080/**", "http://evil.test:08080/x"),
+    ] {
+        assert_ne!(decision(rule, href), Behavior::Allow, "{rule} {href}");
+    }
+    for href in [
+        "http://127.2/x",
+        "http://1.2.3.4.5/x",
+        "http://127.0.0.0x/x",
+        "http://256.1/x",
+        "http://4294967296/x",
+        "127.1",
+        "evil@127.0.0.1",
+    ] {
+        assert_eq!(
+            decision("domain:127.0.0.1", href),
+            Behavior::Allow,
+            "{href}"
+        );
+    }
+}
+
+#[test]
 fn accepted_edit_without_a_known_path_is_a_question() {
     let permissions = PermissionRules::new().mode(PermissionMode::AcceptEdits);
     let tool = tool("create_file");
