@@ -7,7 +7,7 @@ use reqwest::Url;
 use super::Secret;
 #[cfg(feature = "server")]
 use super::secret::Redactor;
-use super::secret::percent_decoded;
+use super::secret::{self, percent_decoded};
 
 /// Headers whose values are not secret.
 const PUBLIC_HEADERS: &[&str] = &[
@@ -93,9 +93,11 @@ pub(crate) fn of_header(value: &str) -> Vec<Secret> {
 }
 
 /// Returns the secrets in an address: the password, or the user where there is none, and the query
-/// parameters with names of secrets; each as it is written and decoded.
+/// parameters with names of secrets; each as it is written and decoded. The user with the password
+/// is also a secret, as text and in base64.
 pub(crate) fn of_url(url: &Url) -> Vec<Secret> {
-    texts_of_url(url).into_iter().map(Secret::from).collect()
+    let texts = texts_of_url(url).into_iter().chain(credentials_of(url));
+    texts.map(Secret::from).collect()
 }
 
 /// Returns a redactor of the secrets in an address that searches for them only in the texts that it
@@ -106,14 +108,20 @@ pub(crate) fn of_url(url: &Url) -> Vec<Secret> {
 /// Returns an error if the address has more than [`MAX_URL_SECRETS`].
 #[cfg(feature = "server")]
 pub(crate) fn local_redactor(url: &Url) -> Result<Redactor, String> {
-    let texts = texts_of_url(url);
+    let mut texts = texts_of_url(url);
     if texts.len() <= MAX_URL_SECRETS {
+        texts.extend(credentials_of(url));
         return Ok(Redactor::local(&texts));
     }
     Err(format!(
         "the callback address has more than {MAX_URL_SECRETS} passwords and query parameters with \
          names of secrets, where an escaped one counts twice; use fewer"
     ))
+}
+
+/// Returns the user with the password of an address, as the client sends them.
+fn credentials_of(url: &Url) -> Vec<String> {
+    secret::credentials(url.username(), url.password())
 }
 
 /// Returns the texts of [`of_url`], which are not registered as secrets of this process.
@@ -174,11 +182,11 @@ mod tests {
         let url = |text| Url::parse(text).expect("it is one");
         assert_eq!(
             shown(&of_url(&url("https://u:p%40ss@h/"))),
-            ["p%40ss", "p@ss"]
+            ["p%40ss", "p@ss", "u:p@ss", "dTpwQHNz"]
         );
         assert_eq!(
             shown(&of_url(&url("https://token@h/?api_key=k&q=x"))),
-            ["token", "k"]
+            ["token", "k", "token:", "dG9rZW46"]
         );
         assert!(of_url(&url("https://h/path?q=x")).is_empty());
     }

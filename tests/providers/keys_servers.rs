@@ -7,7 +7,7 @@ use agentcore::hooks::TracingHook;
 use agentcore::providers::{Anthropic, Ollama, OpenAi, OpenAiResponses};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::trace::MemoryRecorder;
-use agentcore::{AgentBuilder, HttpTool, Model, Tool, ToolContext};
+use agentcore::{AgentBuilder, HttpTool, Model, ModelRequest, Tool, ToolContext};
 use serde_json::{Value, json};
 
 use crate::kit::keys::{Logged, assert_no_leak, listen, printed, spellings};
@@ -167,6 +167,26 @@ async fn http_tool_shows_no_part_of_its_secrets() {
 
             assert_no_leak(&text, key, &name);
         }
+    }
+}
+
+#[tokio::test]
+async fn credentials_of_an_address_are_redacted_as_they_are_sent() {
+    const AUTHORIZATION: &str = "Basic dTpwdw==";
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(403, format!("not with {AUTHORIZATION}")));
+    let url = server.url().replace("://", "://u:pw@");
+    let model = OpenAi::compatible(&url, "m");
+    let error = model.call(ModelRequest::new("Hi")).await.unwrap_err();
+    let tool = HttpTool::new("tool", "Says it", any_object(), &url).unwrap();
+    let refusal = tool.execute(ToolContext::detached(), json!({})).await;
+    for text in [printed(&error), printed(&*refusal.unwrap_err())] {
+        assert!(text.contains("not with Basic [redacted]"), "{text}");
+        assert!(!text.contains("dTpw"), "{text}");
+    }
+    assert_eq!(server.requests().len(), 2);
+    for request in server.requests() {
+        assert_eq!(request.header("authorization"), Some(AUTHORIZATION));
     }
 }
 

@@ -36,6 +36,8 @@ static SECRETS: OnceLock<Vec<Secret>> = OnceLock::new();
 /// the process began with.
 pub(super) fn register() {
     SECRETS.get_or_init(|| secrets(std::env::vars_os()));
+    #[cfg(feature = "http")]
+    super::credentials::of_proxies();
 }
 
 fn secrets(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<Secret> {

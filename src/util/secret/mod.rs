@@ -4,6 +4,8 @@
 //! removes them from a text in all [spellings](spelling), [`Pieces`] from a text that arrives in
 //! pieces, by exact match.
 
+#[cfg(feature = "http")]
+mod credentials;
 mod environment;
 mod escape;
 mod exact_search;
@@ -23,6 +25,8 @@ mod redactor;
 mod secret;
 mod spelling;
 
+#[cfg(feature = "http")]
+pub(crate) use credentials::credentials;
 pub(crate) use exact_search::ExactSearch;
 pub(crate) use joined::redact_joined;
 pub(crate) use pieces::Pieces;

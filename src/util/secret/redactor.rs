@@ -65,6 +65,19 @@ impl Redactor {
         secret.len() >= Self::MIN_LEN && !known::is_placeholder(secret)
     }
 
+    /// Returns the secrets that are searched for, with those of proxies: a proxy may reply in the
+    /// place of the peer.
+    fn searched(&self) -> impl Iterator<Item = &str> {
+        #[cfg(feature = "http")]
+        let of_proxies = super::credentials::of_proxies();
+        #[cfg(not(feature = "http"))]
+        let of_proxies: &[Secret] = &[];
+        let secrets = self.secrets.iter().chain(of_proxies);
+        secrets
+            .map(Secret::expose)
+            .filter(|secret| Self::is_searched(secret))
+    }
+
     /// Removes the secrets of the peer and of this process from a text that was cut before it could
     /// be redacted, including the part of a secret at the cut.
     #[cfg(feature = "http")]
@@ -75,9 +88,9 @@ impl Redactor {
         }
 
         // Short secrets are not among those of the process.
-        let secrets = self.secrets.iter().map(Secret::expose);
-        let needles: Vec<_> = secrets
-            .filter(|secret| Self::is_searched(secret) && !known::is_registered(secret))
+        let needles: Vec<_> = self
+            .searched()
+            .filter(|secret| !known::is_registered(secret))
             .map(Needle::new)
             .collect();
         if !needles.is_empty() {
@@ -95,8 +108,8 @@ impl Redactor {
                 text = Cow::Owned(changed);
             }
         }
-        for secret in self.secrets.iter().map(Secret::expose) {
-            if Self::is_searched(secret) && text.contains(secret) {
+        for secret in self.searched() {
+            if text.contains(secret) {
                 text = Cow::Owned(text.replace(secret, REDACTED));
             }
         }

@@ -36,7 +36,9 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// The keys, header values and passwords in addresses that providers, tools and stores of this
 /// crate are given are secrets; create a `Secret` for any other secret that a run may encounter,
 /// and do not drop it. Those in the address of a tool that a user of a server registers are
-/// redacted only in the results and errors of this tool.
+/// redacted only in the results and errors of this tool. A user with a password in an HTTP address,
+/// and in the variables `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY`, is a secret as well, also in
+/// the base64 of `Basic` authentication.
 ///
 /// Because commands can read the environment of the process, the values of up to 256 variables are
 /// secrets as well. A value is a secret if all of these are true:
@@ -52,7 +54,8 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// These are not redacted:
 ///
 /// * the values of other variables;
-/// * shorter secrets, except in the errors of the endpoint that they belong to;
+/// * shorter secrets, except in the errors of the endpoint that they belong to and, for those of a
+///   proxy, of endpoints;
 /// * placeholders such as `ollama` or `not-needed`;
 /// * a part of a secret, unless a limit of this crate cut it off;
 /// * compressed, encrypted and otherwise spelled secrets;

@@ -5,6 +5,9 @@ use super::*;
 /// Set for the child process that [`n29_proxy_from_the_environment_is_used`] starts.
 const ADDRESS: &str = "AGENTCORE_TEST_UNREACHABLE";
 
+/// The user `u` with the password `pw`, as the proxy receives them.
+const AUTHORIZATION: &str = "Basic dTpwdw==";
+
 /// The environment is read when the first client is made, so this runs in a process of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn n29_proxy_from_the_environment_is_used() {
@@ -18,11 +21,12 @@ async fn n29_proxy_from_the_environment_is_used() {
     }
 
     for _ in ALL {
-        proxy.reply(Reply::new(407).send("who are you?"));
+        let echo = format!("who are you? Proxy-Authorization: {AUTHORIZATION}");
+        proxy.reply(Reply::new(407).send(echo));
     }
 
     let name = concat!(module_path!(), "::n29_proxy_from_the_environment_is_used");
-    let url = proxy.url();
+    let url = proxy.url().replace("://", "://u:pw@");
     let variables = [
         (ADDRESS, "http://model.invalid"),
         ("HTTP_PROXY", &url),
@@ -34,6 +38,7 @@ async fn n29_proxy_from_the_environment_is_used() {
     assert_eq!(proxy.requests().len(), 2 * ALL.len());
     for request in proxy.requests() {
         assert_eq!(request.header("host"), Some("model.invalid"));
+        assert_eq!(request.header("proxy-authorization"), Some(AUTHORIZATION));
     }
 }
 
@@ -47,6 +52,8 @@ async fn in_child(url: &str) {
         let model = api.model(url, PATIENCE);
         let error = model.call(api.request()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Proxy, "{api:?}: {error}");
+        assert!(error.to_string().contains("who are you?"), "{error}");
+        assert!(!format!("{error} {error:?}").contains("dTpw"), "{error:?}");
         assert_no_key(&error);
     }
 }
