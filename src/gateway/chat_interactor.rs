@@ -40,7 +40,7 @@ impl ChatInteractor {
         let id = format!("{}:{}:{}", turn.input_id, asking.call_id, asker.id());
         let message = OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text)
             .with_derived_id(id);
-        let publish = shared.bus.publish_outbound(message);
+        let publish = shared.publish_outbound(message);
         shared.publish_in_turn(publish).await?;
 
         let limit = shared.ask_timeout;

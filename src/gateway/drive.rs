@@ -49,7 +49,10 @@ impl GatewayShared {
                 }
                 SdkMessage::User(event) if shows_results => {
                     match self.show_results(turn, &event).await {
-                        Err(error) if error.kind() == ErrorKind::Timeout => {
+                        Err(error)
+                            if error.kind() == ErrorKind::Timeout
+                                || self.interrupt.is_cancelled() =>
+                        {
                             tracing::warn!("results of tools are not shown any more: {error}");
                             shows_results = false;
                         }
@@ -89,11 +92,15 @@ impl GatewayShared {
         let text = permission_text(request);
         let message = OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text)
             .with_id(request.id.clone());
-        let publish = self.bus.publish_outbound(message);
+        let publish = self.publish_outbound(message);
         if let Err(error) = self.publish_in_turn(publish).await {
             tracing::warn!("a question could not be sent: {error}");
             // A call that waited would take the next message of the person as its answer.
             asker.remove_permission(turn, request);
+            if self.interrupt.is_cancelled() {
+                // The run is interrupted next. The call was not refused.
+                return;
+            }
             let reason = format!("the question could not be sent: {error}");
             responder.respond(request, Answer::Deny(reason));
         }
@@ -113,7 +120,7 @@ impl GatewayShared {
             let message =
                 OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text.as_str())
                     .with_id_of_input(&turn.input_id, &suffix);
-            let publish = self.bus.publish_outbound(message);
+            let publish = self.publish_outbound(message);
             self.publish_in_turn(publish).await?;
         }
         Ok(())

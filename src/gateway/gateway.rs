@@ -203,7 +203,7 @@ impl Gateway {
             return;
         }
         let message = OutboundMessage::new(target.channel, target.chat_id, text);
-        if let Err(error) = self.bus().publish_outbound(message).await {
+        if let Err(error) = self.core.shared.publish_outbound(message).await {
             tracing::warn!("the report of the heartbeat could not be sent: {error}");
         }
     }
@@ -274,9 +274,11 @@ impl Gateway {
 
     /// Stops the gateway, which cannot be started again. [`run`](Self::run) takes no further
     /// message and gives back the messages whose turns have not begun. Turns in progress,
-    /// including those of direct callers, have ten seconds to end. After that they are interrupted
-    /// and their messages are given back. Turns that do not end within another 15 seconds are
-    /// dropped.
+    /// including those of direct callers, the tasks of [`spawn`](super::spawn) and the summaries
+    /// have ten seconds to end. After that turns and tasks are interrupted, the messages of these
+    /// turns are given back, summaries are dropped, and a message that the bus does not take within
+    /// two seconds is not sent. Turns and tasks that do not end within another 15 seconds, such as
+    /// those that wait for a store, are dropped.
     pub fn stop(&self) {
         self.core.shared.stop.cancel();
         self.core.turns.close();

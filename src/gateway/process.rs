@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Content, Message, Messages};
 use crate::run::{ExitReason, RunOutput};
 use crate::session::Record;
+use crate::tool::TaskOutcome;
 
 use super::channels::is_internal_channel;
 use super::chat_turn::{ChatTurn, delete_once};
@@ -84,7 +85,10 @@ impl Core {
         if options.send_response {
             let publish = self.send_reply(options, &processed);
             match self.shared.publish_in_turn(publish).await {
-                Err(error) if error.kind() == ErrorKind::Timeout => {
+                Err(error)
+                    if error.kind() == ErrorKind::Timeout
+                        || self.shared.interrupt.is_cancelled() =>
+                {
                     tracing::warn!("a reply was not sent, and its caller has it: {error}");
                 }
                 outcome => outcome?,
@@ -121,9 +125,17 @@ impl Core {
         })
     }
 
-    /// Begins a summary in the background.
+    /// Begins a summary in the background. It ends when the turns are interrupted, and is due again
+    /// after the next turn.
     pub(super) fn summarize_later(&self, summary: DueSummary) {
-        let work = async move { summary.make_logged().await };
+        let interrupt = self.shared.interrupt.clone();
+        let work = async move {
+            tokio::select! {
+                biased;
+                outcome = summary.make_logged() => outcome,
+                () = interrupt.cancelled() => TaskOutcome::Stopped,
+            }
+        };
         self.shared.summaries.spawn("summary", work);
     }
 
@@ -236,7 +248,7 @@ impl Core {
     pub(super) async fn send_text(&self, options: &ProcessOptions, text: &str) -> Result<()> {
         let message = OutboundMessage::new(options.channel.clone(), options.chat_id.clone(), text)
             .with_id_of_input(&options.input_id, "reply");
-        self.shared.bus.publish_outbound(message).await
+        self.shared.publish_outbound(message).await
     }
 }
 

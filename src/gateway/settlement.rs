@@ -34,7 +34,7 @@ impl Core {
     /// Sends a message about background work to its chat.
     pub(super) async fn notify(&self, delivery: Delivery<InboundMessage>) {
         if let Some(message) = notice_of(&delivery.message)
-            && let Err(error) = self.shared.bus.publish_outbound(message).await
+            && let Err(error) = self.shared.publish_outbound(message).await
             && let Settlement::Retry(delay) = after_send_error(&delivery.message.id, &error)
         {
             return give_back(delivery, delay).await;

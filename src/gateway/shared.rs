@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sdk::SdkMessage;
@@ -16,11 +16,16 @@ use crate::util::sync::lock;
 
 use super::bus::MessageBus;
 use super::channels::KnownChannels;
+use super::message::{InboundMessage, OutboundMessage};
+use super::process::stopped;
 use super::questions::Questions;
 use super::waiting_tasks::WaitingTasks;
 
 /// The maximum time for publishing a message in a turn.
 const MAX_PUBLISH_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// The time that the bus has to take a message after the turns were interrupted.
+const PUBLISH_AFTER_INTERRUPT: Duration = Duration::from_secs(2);
 
 /// A function that is called with the messages of all runs.
 pub(super) type Observer = Arc<dyn Fn(&SdkMessage) + Send + Sync>;
@@ -82,6 +87,33 @@ impl GatewayShared {
             spawned: AtomicU64::new(0),
             open_tasks: Mutex::default(),
         })
+    }
+
+    /// Publishes a message to a channel. The end of the gateway does not wait for a queue that
+    /// stays full.
+    pub(super) async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
+        self.until_interrupted(self.bus.publish_outbound(message))
+            .await
+    }
+
+    /// Publishes a message to the gateway, like [`publish_outbound`](Self::publish_outbound).
+    pub(super) async fn publish_inbound(&self, message: InboundMessage) -> Result<()> {
+        self.until_interrupted(self.bus.publish_inbound(message))
+            .await
+    }
+
+    /// Waits for the publishing of a message, at most [`PUBLISH_AFTER_INTERRUPT`] after the turns
+    /// were interrupted.
+    async fn until_interrupted(&self, publish: impl Future<Output = Result<()>>) -> Result<()> {
+        let end = async {
+            self.interrupt.cancelled().await;
+            sleep(PUBLISH_AFTER_INTERRUPT).await;
+        };
+        tokio::select! {
+            biased;
+            outcome = publish => outcome,
+            () = end => Err(stopped()),
+        }
     }
 
     /// Waits for the publishing of a message in a turn, at most [`MAX_PUBLISH_TIME`]. A turn

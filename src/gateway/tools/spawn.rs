@@ -207,7 +207,7 @@ async fn publish_report(
     let start = Instant::now();
     let mut has_warned = false;
     loop {
-        let Err(error) = shared.bus.publish_inbound(message.clone()).await else {
+        let Err(error) = shared.publish_inbound(message.clone()).await else {
             return Ok(());
         };
         // The bus would refuse it each time, or is closed.

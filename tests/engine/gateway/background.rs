@@ -8,7 +8,7 @@ use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::gateway::{Gateway, Heartbeat, InProcessBus, StateManager, Summaries};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{AgentBuilder, ThreadStore};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{gateway_of, read_none, read_text, run_with, write};
 
@@ -60,6 +60,27 @@ async fn session_of_direct_turns_is_summarised_while_the_gateway_does_not_run() 
     assert_eq!(summaries.load(Ordering::Relaxed), 1);
     let compaction = store.get("s").unwrap().compaction;
     assert_eq!(compaction.unwrap().through_message, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_drops_a_summary_after_ten_seconds() {
+    let (builder, bus) = gateway_of(FunctionModel::text(|_| "ok".into()));
+    let summaries = Summaries::new()
+        .with_model(ScriptedModel::new().hang())
+        .with_max_messages(6);
+    let gateway = builder.summaries(summaries).build().unwrap();
+    let chat = async {
+        for number in 0..4 {
+            write(&bus, &number.to_string(), "hi").await;
+            read_text(&bus).await;
+        }
+        sleep(Duration::from_secs(1)).await;
+        gateway.stop();
+        Instant::now()
+    };
+    let (outcome, stopped_at) = tokio::join!(gateway.run(), chat);
+    outcome.unwrap();
+    assert_eq!(stopped_at.elapsed().as_secs(), 10);
 }
 
 #[tokio::test(start_paused = true)]

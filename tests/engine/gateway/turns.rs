@@ -403,6 +403,27 @@ async fn stop_interrupts_turns_after_ten_seconds_and_another_process_continues()
 }
 
 #[tokio::test(start_paused = true)]
+async fn stop_gives_back_a_message_whose_reply_the_bus_does_not_take() {
+    let bus = InProcessBus::new(1);
+    let agent = AgentBuilder::new(FunctionModel::text(|_| "Done.".into()));
+    let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
+    let chat = async {
+        // The first reply fills the queue of the channel.
+        write(&bus, "tg:7", "one").await;
+        write(&bus, "tg:8", "two").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gateway.stop();
+        tokio::time::Instant::now()
+    };
+    let (outcome, stopped_at) = tokio::join!(gateway.run(), chat);
+    outcome.unwrap();
+    assert_eq!(stopped_at.elapsed().as_secs(), 12);
+    assert_eq!(&*read(&bus).await.id, "tg:7:reply");
+    let delivery = bus.consume_inbound().await.unwrap().unwrap();
+    assert_eq!(&*delivery.message.id, "tg:8");
+}
+
+#[tokio::test(start_paused = true)]
 async fn stop_interrupts_turns_after_the_bus_was_closed() {
     let (builder, bus) = gateway_of(ScriptedModel::new().hang());
     let gateway = builder.build().unwrap();
