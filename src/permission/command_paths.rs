@@ -166,26 +166,16 @@ impl CommandPaths {
     /// Returns the folders that are changed, or read, with all that is in them.
     pub(super) fn trees(&self, changes: bool) -> impl Iterator<Item = (Tree, &PathWord)> {
         let may_follow = self.has_option_names;
-        self.paths
-            .iter()
-            .filter_map(move |(path_use, path_word)| match path_use {
-                Use::Tree(tree) if tree.changes == changes => {
-                    let follows_links = tree.follows_links || may_follow;
-                    let tree = Tree {
-                        follows_links,
-                        ..*tree
-                    };
-                    Some((tree, path_word))
-                }
-                Use::Linked => Some((
-                    Tree {
-                        changes,
-                        ..Tree::READ
-                    },
-                    path_word,
-                )),
-                _ => None,
-            })
+        let linked = if changes { Tree::CHANGE } else { Tree::READ };
+        self.paths.iter().filter_map(move |(path_use, path_word)| {
+            let mut tree = match path_use {
+                Use::Tree(tree) if tree.changes == changes => *tree,
+                Use::Linked => return Some((linked, path_word)),
+                _ => return None,
+            };
+            tree.follows_links |= may_follow;
+            Some((tree, path_word))
+        })
     }
 
     /// Returns the paths that a word may be when its command runs.

@@ -10,7 +10,7 @@ use super::call_accesses::{CallAccess, CallAccesses, Command};
 use super::call_size::excess;
 use super::command_paths::{CommandPaths, PathWord};
 use super::disk::Disk;
-use super::explanation::{Explanation, denied, deny_instead};
+use super::explanation::{Explanation, decided};
 use super::glob::Match;
 use super::matching::Matcher;
 use super::parse::{Family, family};
@@ -80,11 +80,8 @@ impl Policy<'_> {
     pub(super) fn decide(&self, call: &CallAccesses<'_>, is_granted: bool) -> Explanation {
         // A rule about a tool as a whole needs no comparison, however large the call is.
         let mut denials = self.of(Behavior::Deny);
-        let is_whole = |rule: &&Rule| matches!(rule.kind, RuleKind::Tool);
-        if let Some(rule) =
-            denials.find(|rule| is_whole(rule) && self.matcher(rule, call).names_tool())
-        {
-            return denied(rule);
+        if let Some(rule) = denials.find(|rule| self.matcher(rule, call).is_about_all()) {
+            return decided(rule);
         }
 
         if let Some(question) = self.size_question(call) {
@@ -93,7 +90,7 @@ impl Policy<'_> {
 
         let mut possible_match = None;
         if let Some(rule) = self.first_match(Behavior::Deny, call, &mut possible_match) {
-            return denied(rule);
+            return decided(rule);
         }
 
         if self.mode == PermissionMode::BypassPermissions
@@ -132,11 +129,13 @@ impl Policy<'_> {
     }
 
     /// Returns the question, or the denial in its place where no questions are asked.
-    fn ask_or_deny(&self, question: Explanation) -> Explanation {
-        match self.mode {
-            PermissionMode::DontAsk => deny_instead(question),
-            _ => question,
+    fn ask_or_deny(&self, mut question: Explanation) -> Explanation {
+        if self.mode == PermissionMode::DontAsk {
+            let why = question.why;
+            question.why = format!("tool not explicitly allowed (dontAsk mode): {why}");
+            question.decision = Behavior::Deny;
         }
+        question
     }
 
     /// Returns the denial of a call that a deny rule may be about, for a mode that asks no
@@ -146,14 +145,12 @@ impl Policy<'_> {
         call: &CallAccesses<'_>,
         possible_match: Option<&Rule>,
     ) -> Option<Explanation> {
-        let question = match possible_match {
-            Some(rule) => Some(self.possible_match_question(rule)),
-            None => self.hidden(call, self.of(Behavior::Deny)),
+        let mut denial = match possible_match {
+            Some(rule) => self.possible_match_question(rule),
+            None => self.hidden(call, self.of(Behavior::Deny))?,
         };
-        question.map(|question| Explanation {
-            decision: Behavior::Deny,
-            ..question
-        })
+        denial.decision = Behavior::Deny;
+        Some(denial)
     }
 
     /// Returns the question that has to be answered regardless of allow rules.
@@ -163,12 +160,7 @@ impl Policy<'_> {
         mut possible_match: Option<&'s Rule>,
     ) -> Option<Explanation> {
         if let Some(rule) = self.first_match(Behavior::Ask, call, &mut possible_match) {
-            let text = match rule.message() {
-                Some(message) => message.to_owned(),
-                None => format!("rule {rule} asks"),
-            };
-
-            return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
+            return Some(decided(rule));
         }
 
         if let Some(rule) = possible_match {
@@ -212,14 +204,11 @@ impl Policy<'_> {
 
     /// A question that is a denial where permissions are bypassed.
     fn unanswerable(&self, text: String) -> Explanation {
-        let question = Explanation::new(Behavior::Ask, text).by_protection();
-        match self.mode {
-            PermissionMode::BypassPermissions => Explanation {
-                decision: Behavior::Deny,
-                ..question
-            },
-            _ => question,
-        }
+        let decision = match self.mode {
+            PermissionMode::BypassPermissions => Behavior::Deny,
+            _ => Behavior::Ask,
+        };
+        Explanation::new(decision, text).by_protection()
     }
 
     /// Returns the first protected path that the call changes, as the call names it.
@@ -317,7 +306,7 @@ impl Policy<'_> {
 
         for rule in self.allowing(call) {
             let matcher = self.matcher(rule, call);
-            if matcher.allows_all() || matcher.allows_argument() {
+            if matcher.is_about_all() || matcher.allows_argument() {
                 return Ok(make_explanation(rule));
             }
         }
@@ -392,12 +381,8 @@ impl Policy<'_> {
 
         // A link matters only in a command that also writes a file, which may lie behind the link.
         let is_writing = command.paths.used(&[Use::Write]).next().is_some();
-        let written_uses: &[Use] = if is_writing {
-            &[Use::Write, Use::Linked]
-        } else {
-            &[]
-        };
-        let mut written_paths = command.paths.used(written_uses);
+        let written_paths = command.paths.used(&[Use::Write, Use::Linked]);
+        let mut written_paths = written_paths.filter(|_| is_writing);
         if let Some(path) = written_paths.find(|path| !self.allows_written(call, command, path)) {
             return Err(Some(format!("no rule allows writing {}", path.word)));
         }

@@ -57,21 +57,12 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Returns the denial by a rule.
-pub(super) fn denied(rule: &Rule) -> Explanation {
-    let reason = match rule.message() {
-        Some(message) => message.to_owned(),
-        None => format!("denied by rule {rule}"),
+/// Returns the decision of a rule to deny or to ask.
+pub(super) fn decided(rule: &Rule) -> Explanation {
+    let reason = match (rule.message(), rule.behavior()) {
+        (Some(message), _) => message.to_owned(),
+        (None, Behavior::Ask) => format!("rule {rule} asks"),
+        (None, _) => format!("denied by rule {rule}"),
     };
-    Explanation::new(Behavior::Deny, reason).with_rule(rule)
-}
-
-/// Returns the denial in place of a question.
-pub(super) fn deny_instead(question: Explanation) -> Explanation {
-    let why = question.why;
-    Explanation {
-        decision: Behavior::Deny,
-        why: format!("tool not explicitly allowed (dontAsk mode): {why}"),
-        ..question
-    }
+    Explanation::new(rule.behavior(), reason).with_rule(rule)
 }

@@ -402,16 +402,11 @@ fn renames_remote(command: &SimpleCommand) -> bool {
     }
     let words = &command.argv[1..];
     let sets = |word: &Word| {
-        word.is_dynamic()
-            || ["add", "rename", "set-url"]
-                .iter()
-                .any(|name| word.is(name))
+        word.is_dynamic() || word.is("add") || word.is("rename") || word.is("set-url")
     };
     let is_key = |word: &Word| {
         let text = word.to_string().to_lowercase();
-        ["remote.", "insteadof"]
-            .iter()
-            .any(|key| text.contains(key))
+        text.contains("remote.") || text.contains("insteadof")
     };
     words.iter().any(|word| word.is("remote")) && words.iter().any(sets) || words.iter().any(is_key)
 }

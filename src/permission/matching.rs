@@ -181,24 +181,18 @@ impl<'a> Matcher<'a> {
 
     fn url_match(self, pattern: &UrlPattern) -> Match {
         let by_name = self.names_tool();
-        let mut has_access = false;
-        let mut best_match = Match::No;
-        for access in &self.call.accesses {
-            if let CallAccess::Url(url) = access {
-                has_access = true;
-                if by_name || is_general(self.rule, access) {
-                    // An address that cannot be parsed may be any address.
-                    let is_match = Url::parse(url).is_none_or(|url| pattern.matches(&url));
-                    best_match = best_match.max(is_match.into());
-                }
-            }
+        let accesses = self.call.accesses.iter();
+        let urls = accesses.filter_map(|access| match access {
+            CallAccess::Url(url) => Some(url),
+            _ => None,
+        });
+        let mut urls = urls.peekable();
+        if urls.peek().is_none() {
+            return by_name.into();
         }
-
-        if has_access {
-            best_match
-        } else {
-            by_name.into()
-        }
+        // An address that cannot be parsed may be any address.
+        let is_match = |url: &String| Url::parse(url).is_none_or(|url| pattern.matches(&url));
+        ((by_name || self.rule.name.matches("WebFetch")) && urls.any(is_match)).into()
     }
 
     /// Matches the pattern against the files the command reads.
@@ -239,11 +233,7 @@ impl<'a> Matcher<'a> {
         let mut best_match = Match::No;
         for word in words {
             let path = paths.path_of(word, self.context);
-            let certainty = if word.is_certain {
-                Match::Yes
-            } else {
-                Match::Maybe
-            };
+            let certainty = Match::Maybe.max(word.is_certain.into());
             let word_match = pattern.catches(&path, self.context).min(certainty);
             best_match = best_match.max(word_match).max(word.lead.min(Match::Maybe));
             if best_match == Match::Yes {
@@ -295,8 +285,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Returns `true` if an allow rule covers every call of the tool.
-    pub(super) fn allows_all(self) -> bool {
+    /// Returns `true` if the rule is about every call of the tool.
+    pub(super) fn is_about_all(self) -> bool {
         matches!(self.rule.kind, RuleKind::Tool) && self.names_tool()
     }
 

@@ -15,23 +15,16 @@ pub(super) fn reopened(
 ) -> Vec<(Use, Word)> {
     let may_reopen = |changes: bool| {
         let is_used = |word_use: &WordUse| {
-            if changes {
-                word_use.is_changed
-            } else {
-                word_use.files != Files::Unopened
-            }
+            word_use.is_changed || !changes && word_use.files != Files::Unopened
         };
-        let uses: &[Use] = if changes {
-            &[Use::Write, Use::Target, Use::TargetInFolder]
-        } else {
-            &[Use::Read]
+        let is_path = |path_use: &Use| match path_use {
+            Use::Write | Use::Target | Use::TargetInFolder => changes,
+            path_use => *path_use == Use::Read && !changes,
         };
         let words = path_words(analysis).map(|(_, word)| word);
         let words = words.filter(|(_, word_use)| is_used(word_use));
-        let paths = analysis
-            .paths
-            .iter()
-            .filter(|(path_use, _)| uses.contains(path_use));
+        let paths = analysis.paths.iter();
+        let paths = paths.filter(|(path_use, _)| is_path(path_use));
         let paths = paths.map(|(_, word)| word.clone());
         let mut words = paths.chain(words.map(|(word, _)| word));
         words.any(|word| is_open_file(&PathOf::of_word(&word, context, folders), changes))

@@ -1,7 +1,7 @@
 //! The normalization of command options for deny and ask rules.
 
 use super::paths::lexical;
-use super::programs::{first_operand, has_fixed_end, is_uncertain, is_versioned, without_version};
+use super::programs::{first_operand, has_fixed_end, is_uncertain, unversioned_name};
 use super::shell::Word;
 
 /// Short options and the long options that they may mean, behind the programs that have them.
@@ -160,12 +160,6 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
         argvs.push(argv.to_vec());
     }
     argvs
-}
-
-/// Returns the name of a program without a version, if such names of it are known.
-pub(super) fn unversioned_name(name: &str) -> &str {
-    let plain = without_version(name);
-    if is_versioned(plain) { plain } else { name }
 }
 
 /// The words and the flags of a command, each in their order.

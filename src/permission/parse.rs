@@ -22,23 +22,6 @@ pub(super) enum Family {
     Other,
 }
 
-const FAMILIES: [(Family, &str); 5] = [
-    (
-        Family::Command,
-        "Bash bash execute exec shell run_command Shell",
-    ),
-    (
-        Family::Read,
-        "Read Glob Grep LS NotebookRead read_file read grep glob ls list_dir view",
-    ),
-    (
-        Family::Write,
-        "Write Edit MultiEdit NotebookEdit write_file edit_file append_file write edit create_file FileWrite CreateFile",
-    ),
-    (Family::Url, "WebFetch web_fetch fetch http_request"),
-    (Family::Named, "Agent Task task Skill subagent spawn"),
-];
-
 /// The maximum length of a rule, which is that of a command, in bytes.
 const MAX_RULE_BYTES: usize = 64 * 1024;
 
@@ -62,10 +45,18 @@ const AGENT_ARGUMENTS: &[&str] = &[
 ];
 
 pub(super) fn family(name: &str) -> Family {
-    FAMILIES
-        .iter()
-        .find(|(_, names)| names.split(' ').any(|known| known == name))
-        .map_or(Family::Other, |(family, _)| *family)
+    match name {
+        "Bash" | "bash" | "execute" | "exec" | "shell" | "run_command" | "Shell" => Family::Command,
+        "Read" | "Glob" | "Grep" | "LS" | "NotebookRead" | "read_file" | "read" | "grep"
+        | "glob" | "ls" | "list_dir" | "view" => Family::Read,
+        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" | "write_file" | "edit_file"
+        | "append_file" | "write" | "edit" | "create_file" | "FileWrite" | "CreateFile" => {
+            Family::Write
+        }
+        "WebFetch" | "web_fetch" | "fetch" | "http_request" => Family::Url,
+        "Agent" | "Task" | "task" | "Skill" | "subagent" | "spawn" => Family::Named,
+        _ => Family::Other,
+    }
 }
 
 /// Reads a rule, of which the behavior may be known.
@@ -164,22 +155,15 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<RuleKind, String
     let names = name.names().unwrap_or_default();
     let mut families = names.iter().map(|name| family(name)).collect::<Vec<_>>();
     families.dedup();
+    let is_file = |family: &Family| matches!(family, Family::Read | Family::Write);
     let family = match families.as_slice() {
         [one] => *one,
-        [Family::Read | Family::Write, ..]
-            if !families
-                .iter()
-                .any(|f| !matches!(f, Family::Read | Family::Write)) =>
-        {
-            Family::Read
-        }
+        [_, ..] if families.iter().all(is_file) => Family::Read,
         _ => Family::Other,
     };
 
-    if names
-        .iter()
-        .any(|name| PLAIN.split(' ').any(|known| known == name))
-    {
+    let takes_none = |name: &String| PLAIN.split(' ').any(|known| known == name);
+    if names.iter().any(takes_none) {
         return Err(format!("{tool} takes no specifier; write {tool}"));
     }
 
@@ -189,24 +173,17 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<RuleKind, String
         Family::Read | Family::Write => PathPattern::new(specifier).map(RuleKind::Path),
         Family::Url => UrlPattern::new(specifier).map(RuleKind::Url),
         Family::Named => CommandPattern::new(specifier).map(RuleKind::Named),
-        Family::Other => match specifier.split_once(':') {
-            Some((argument, value))
-                if !argument.trim().is_empty()
-                    && !value.trim().is_empty()
-                    && argument
-                        .trim()
-                        .bytes()
-                        .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)) =>
-            {
-                Ok(RuleKind::Argument(
-                    argument.trim().to_owned(),
-                    value.trim().to_owned(),
-                ))
+        Family::Other => {
+            let (argument, value) = specifier.split_once(':').unwrap_or_default();
+            let (argument, value) = (argument.trim().to_owned(), value.trim().to_owned());
+            let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
+            if argument.is_empty() || value.is_empty() || !argument.bytes().all(is_name) {
+                return Err(format!(
+                    "{tool} has no specifier of this form; write {tool} for every call or {tool}(argument:value)"
+                ));
             }
-            _ => Err(format!(
-                "{tool} has no specifier of this form; write {tool} for every call or {tool}(argument:value)"
-            )),
-        },
+            Ok(RuleKind::Argument(argument, value))
+        }
     }
 }
 

@@ -54,19 +54,15 @@ fn whole_words(command: &SimpleCommand) -> impl Iterator<Item = WholeWord<'_>> {
         may_replace: may_replace(word) && !omitted_words.contains(&index),
         is_own: true,
     });
-    let values = command.values.iter().map(move |word| WholeWord {
+    let values = command.values.iter().map(|word| (word, true));
+    let input_names = command.input_names.iter().map(|word| (word, false));
+    let others = values.chain(input_names);
+    words.chain(others.map(move |(word, is_own)| WholeWord {
         word,
         is_kept: false,
-        may_replace: may_replace(word),
-        is_own: true,
-    });
-    let input_names = command.input_names.iter().map(|word| WholeWord {
-        word,
-        is_kept: false,
-        may_replace: false,
-        is_own: false,
-    });
-    words.chain(values).chain(input_names)
+        may_replace: is_own && may_replace(word),
+        is_own,
+    }))
 }
 
 /// Returns the words of a command, and parts of them, that may name files, each with the index of
@@ -262,14 +258,10 @@ pub(super) fn decoded(word: &Word, has_lists: bool) -> Word {
         while let [byte, after @ ..] = remaining {
             remaining = after;
             let end = if *byte == b'{' { b'}' } else { b']' };
-            let digits = after
-                .get(..2)
-                .filter(|code| code.iter().all(u8::is_ascii_hexdigit));
-            let code = digits.and_then(|code| str::from_utf8(code).ok());
-            match (
-                byte,
-                code.and_then(|code| u8::from_str_radix(code, 16).ok()),
-            ) {
+            let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
+            let code = digit(0).zip(digit(1));
+            let code = code.and_then(|(high, low)| u8::try_from(16 * high + low).ok());
+            match (byte, code) {
                 (b'%', Some(code)) => {
                     bytes.push(code);
                     remaining = &after[2..];

@@ -97,18 +97,13 @@ impl CommandPattern {
         };
         let allows_more_words =
             self.allows_more_words || (self.words.len() == 1 && ends_open(&self.words[0]));
-        if let Some(script) = command.script {
+        let is_named = |script: usize| {
             let word = self.words.get(script).and_then(PatternWord::tokens);
-            let is_named = word.is_some_and(|word| word.iter().all(|t| literal_char(t).is_some()));
-            if !is_named {
-                return false;
-            }
-        }
-        let first_fits = |word: &PatternWord| {
-            let word = word.tokens();
-            word.is_none_or(|word| matches(word, &chars(&program)))
+            word.is_some_and(|word| word.iter().all(|t| literal_char(t).is_some()))
         };
-        if !self.words.first().is_some_and(first_fits) {
+        let first = self.words[0].tokens();
+        let first_fits = first.is_none_or(|word| matches(word, &chars(&program)));
+        if !first_fits || !command.script.is_none_or(is_named) {
             return false;
         }
         let words_match = self.match_words(argv, allows_more_words, &|tokens, word, _| {

@@ -34,14 +34,7 @@ const ANYWHERE: &str = "\
 const REPLACED: [&str; 2] = ["/**/.git", "/**/.git/modules/*"];
 
 /// The files, not folders, of git.
-const FILES_OF_GIT: [&str; 6] = [
-    "config",
-    "config.worktree",
-    "commondir",
-    "HEAD",
-    "attributes",
-    "packed-refs",
-];
+const FILES_OF_GIT: &str = "config config.worktree commondir HEAD attributes packed-refs";
 
 static PROTECTED_PATTERNS: LazyLock<Vec<Vec<Segment>>> = LazyLock::new(|| {
     let of_git = GIT
@@ -70,7 +63,7 @@ static GIT_PATTERNS: LazyLock<Vec<Vec<Segment>>> = LazyLock::new(|| {
 
 /// The folders of git among them.
 static GIT_FOLDERS: LazyLock<Vec<Vec<Segment>>> = LazyLock::new(|| {
-    let is_folder = |name: &str| !FILES_OF_GIT.iter().any(|file| name.ends_with(file));
+    let is_folder = |name: &str| !FILES_OF_GIT.split(' ').any(|file| name.ends_with(file));
     folded_patterns(names_of_git(is_folder))
 });
 

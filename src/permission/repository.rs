@@ -11,15 +11,10 @@ use super::paths::{PathContext, PathOf};
 /// Returns `true` if git, run in the folder, works in the workspace's own repository. A folder that
 /// this machine does not have may be any repository when the command runs.
 pub(super) fn is_own(folder: &PathOf, context: &PathContext, disk: &Disk) -> bool {
-    let Some(workspace) = context
-        .workspace
-        .as_deref()
-        .filter(|_| context.follows_links)
-    else {
+    let workspace = context.workspace.as_deref().map(Path::new);
+    let Some(workspace) = workspace.filter(|_| context.follows_links) else {
         return false;
     };
-
-    let workspace = Path::new(workspace);
     let candidates = folder.literals();
     let mut folders = candidates
         .iter()

@@ -213,16 +213,10 @@ fn any_of(pattern: &str) -> String {
     let mut parts = pattern.split('[');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        match part.split_once(']') {
-            Some((class, after)) if !class.is_empty() && !class.contains('/') => {
-                text.push('?');
-                text.push_str(after);
-            }
-            _ => {
-                text.push('[');
-                text.push_str(part);
-            }
-        }
+        text.extend(match part.split_once(']') {
+            Some((class, after)) if !class.is_empty() && !class.contains('/') => ["?", after],
+            _ => ["[", part],
+        });
     }
     text
 }

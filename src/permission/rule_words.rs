@@ -7,10 +7,9 @@ use std::borrow::Cow;
 
 use super::form_words::{FormWords, LinePaths};
 use super::glob::{intersect, matches, tokens};
-use super::options::unversioned_name;
 use super::path_words::decoded;
 use super::pattern::{CommandPattern, PatternWord, chars};
-use super::programs::{runs_files, subcommand_words, wraps};
+use super::programs::{runs_files, subcommand_words, unversioned_name, wraps};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
 /// Programs that run the files that their words name, in addition to those of [`runs_files`].

@@ -190,15 +190,11 @@ impl CommandPattern {
                 }
                 continue;
             };
-            if text == "--" {
-                // What follows may be a program.
-                follows_option = true;
-                continue;
-            }
             if text.len() > 1 && text.starts_with('-') {
                 if !is_flag(&text) {
                     return false;
                 }
+                // What follows `--` may be a program.
                 follows_option = true;
                 continue;
             }
@@ -241,13 +237,9 @@ fn literal_prefix(word: &PatternWord) -> String {
 
 /// Returns `true` if the words of a subcommand of git restore all files, as `reset --hard` does.
 fn restores_all(words: &[String]) -> bool {
-    let restores = words
-        .first()
-        .is_some_and(|word| matches!(&**word, "checkout" | "restore"));
-    restores
-        && words
-            .iter()
-            .any(|word| matches!(&**word, "." | "./" | ":/" | "*"))
+    let verb = words.first().map(String::as_str);
+    let is_root = |word: &String| matches!(&**word, "." | "./" | ":/" | "*");
+    matches!(verb, Some("checkout" | "restore")) && words.iter().any(is_root)
 }
 
 /// Returns the words of a subcommand without a group that docker also leaves out.

@@ -26,7 +26,11 @@ pub(super) fn suggest(call: &CallAccesses<'_>) -> Vec<Rule> {
                     rules.extend(rule(&format!("WebFetch(domain:{})", url.host)));
                 }
             }
-            CallAccess::Agent(name) => rules.extend(agent_rule(name)),
+            CallAccess::Agent(name) => {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+                let name = Some(name).filter(|name| name.chars().all(is_plain));
+                rules.extend(name.and_then(|name| rule(&format!("Agent({name})"))));
+            }
         }
     }
 
@@ -55,14 +59,6 @@ fn command_rules(analysis: &Analysis) -> Option<Vec<Rule>> {
 
 fn rule(text: &str) -> Option<Rule> {
     Rule::new(Behavior::Allow, text).ok()
-}
-
-fn agent_rule(name: &str) -> Option<Rule> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !name.chars().all(is_plain) {
-        return None;
-    }
-    rule(&format!("Agent({name})"))
 }
 
 fn path_rule(tool: &str, path: &str) -> Option<Rule> {

@@ -30,7 +30,7 @@ struct Line<'a> {
     disk: &'a Disk,
     /// The folders that the line changes to.
     folders: &'a Folders,
-    /// The changes by the commands of the line; none if it has one command only.
+    /// The changes by the commands of the line.
     changes: Vec<Change>,
     /// True if the line has one command only: nothing in it changes the source before the copy.
     is_alone: bool,
@@ -52,11 +52,7 @@ pub(super) fn written_links(
         context,
         disk,
         folders,
-        changes: if is_alone {
-            Vec::new()
-        } else {
-            changes(analysis, context, folders)
-        },
+        changes: changes(analysis, context, folders),
         is_alone,
     };
     let copies = analysis.tree_copies.iter();

@@ -26,20 +26,17 @@ pub(crate) enum UrlPattern {
 
 impl UrlPattern {
     pub(crate) fn new(text: &str) -> Result<Self, String> {
-        let (is_domain, name) = match text.strip_prefix("domain:") {
-            Some(name) => (true, name.trim()),
-            None => (!text.contains("://"), text),
-        };
-
-        if is_domain {
-            return domain(name);
+        if let Some(name) = text.strip_prefix("domain:") {
+            return domain(name.trim());
         }
+        let Some((scheme, remainder)) = text.split_once("://") else {
+            return domain(text);
+        };
 
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err("an address has no white space; write it as `%20`".to_owned());
         }
 
-        let (scheme, remainder) = text.split_once("://").unwrap_or(("", text));
         if scheme != "*" && !is_scheme(scheme) {
             return Err(format!(
                 "`{scheme}` is not a scheme; write WebFetch(https://example.com/*), or `*` for \
@@ -129,12 +126,8 @@ fn domain(name: &str) -> Result<UrlPattern, String> {
     }
 
     let host = canonical(name).ok_or_else(|| unusual(name))?;
-    let port = match port.map(str::parse) {
-        Some(Err(_)) => return Err(no_port(name)),
-        Some(Ok(port)) => Some(port),
-        None => None,
-    };
-
+    let port = port.map(str::parse::<u16>).transpose();
+    let port = port.map_err(|_| no_port(name))?;
     Ok(UrlPattern::Domain { host, port })
 }
 
@@ -219,14 +212,8 @@ impl Url {
     /// `None` for what is not plainly a URL, or too long: no rule allows it then.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        if text.len() > MAX_LEN {
-            return None;
-        }
-
-        if text
-            .chars()
-            .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
-        {
+        let is_odd = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
+        if text.len() > MAX_LEN || text.contains(is_odd) {
             return None;
         }
 
@@ -321,18 +308,8 @@ fn decoded(path: &str) -> String {
             .get(1..3)
             .and_then(|hex| u8::from_str_radix(hex, 16).ok());
         let plain_byte = byte.filter(|b| b.is_ascii_alphanumeric() || b"-._~".contains(b));
-        let length = match plain_byte {
-            Some(byte) => {
-                out.push(char::from(byte));
-                3
-            }
-            None => {
-                out.push('%');
-                1
-            }
-        };
-
-        remaining = &escape[length..];
+        out.push(plain_byte.map_or('%', char::from));
+        remaining = &escape[plain_byte.map_or(1, |_| 3)..];
     }
 
     out.push_str(remaining);

@@ -90,15 +90,11 @@ fn plain() -> Options {
 
 fn texts(behavior: Behavior, rules: Vec<Spanned<String>>) -> Result<Vec<String>> {
     let checked = rules.into_iter().map(|rule| {
-        let location = rule.defined;
-        match Rule::new(behavior, &rule.value) {
-            Ok(_) => Ok(rule.value),
-            Err(error) => {
-                let line = location.line();
-                let column = location.column();
-                Err(error.context(format!("permissions: line {line}, column {column}")))
-            }
-        }
+        let (line, column) = (rule.defined.line(), rule.defined.column());
+        let place = format!("permissions: line {line}, column {column}");
+        let checked_rule = Rule::new(behavior, &rule.value);
+        let checked_rule = checked_rule.map_err(|error| error.context(place));
+        checked_rule.map(|_| rule.value)
     });
     checked.collect()
 }

@@ -9,6 +9,8 @@ use super::model::{Dash, Entry, Program};
 #[derive(Debug, Default)]
 pub(crate) struct Arguments<'a> {
     pub(crate) operands: Vec<&'a Word>,
+    /// The indices of the operands.
+    pub(crate) operand_indices: Vec<usize>,
     /// The indices of words that are options.
     pub(crate) options: Vec<usize>,
     /// The texts of these words, without a value behind a letter.
@@ -92,6 +94,7 @@ impl<'a> Arguments<'a> {
 
             // What follows a script is read by that script.
             arguments.operands.push(word);
+            arguments.operand_indices.push(index - 1);
             only_operands |= ends_at_script && arguments.operands.len() > leading_hosts;
         }
 
@@ -300,6 +303,11 @@ impl<'a> Arguments<'a> {
     /// Returns `true` if the first operand is `text`.
     pub(crate) fn begins_with(&self, text: &str) -> bool {
         self.operands.first().is_some_and(|word| word.is(text))
+    }
+
+    /// Returns the index of the first operand.
+    pub(crate) fn first_operand(&self) -> Option<usize> {
+        self.operand_indices.first().copied()
     }
 
     /// Returns `true` if an option with this mark is given.

@@ -154,11 +154,7 @@ pub(crate) fn subcommand_words(name: &str, argv: &[Word]) -> Vec<usize> {
     let first = match (globals, program) {
         (Some((_, globals)), _) => globals.command,
         (None, Some(program)) if is_wrapper => Arguments::read(program, argv, 1).command,
-        (None, _) => argv
-            .iter()
-            .skip(1)
-            .position(|word| !word.starts_with_dash())
-            .map(|at| at + 1),
+        (None, _) => (1..argv.len()).find(|at| !argv[*at].starts_with_dash()),
     };
     let Some(at) = first else {
         return Vec::new();
@@ -172,15 +168,9 @@ pub(crate) fn subcommand_words(name: &str, argv: &[Word]) -> Vec<usize> {
     if is_wrapper || !has_second {
         return vec![at];
     }
-    let operands = match program {
-        Some(program) => Arguments::read(program, argv, at + 1).operands,
-        None => argv[at + 1..]
-            .iter()
-            .filter(|word| !word.starts_with_dash())
-            .collect(),
+    let second = match program {
+        Some(program) => Arguments::read(program, argv, at + 1).first_operand(),
+        None => (at + 1..argv.len()).find(|at| !argv[*at].starts_with_dash()),
     };
-    let second = operands.first().copied();
-    let is_second = |word: &Word| second.is_some_and(|second| std::ptr::eq(word, second));
-    let second = argv.iter().position(is_second);
     [at].into_iter().chain(second).collect()
 }

@@ -24,5 +24,5 @@ pub(crate) use launchers::{
 };
 pub(crate) use model::{
     Dash, Model, Program, first_operand, is_interpreter, is_versioned, model, runs_files,
-    without_version, works_inside, wraps,
+    unversioned_name, without_version, works_inside, wraps,
 };

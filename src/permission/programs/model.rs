@@ -169,32 +169,20 @@ fn add(rows: &mut Rows, row: &'static str, reads: bool, builds: bool) {
 
 /// Returns the place in the table of the command `argv` of the program `name`.
 pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
-    let plain_name = without_version(name);
-    let known_rows = match ROWS.get(name) {
-        None if is_versioned(plain_name) => ROWS.get(plain_name),
-        known_rows => known_rows,
-    };
-    let unknown = |start| Model {
-        globals: None,
-        program: None,
-        start,
-    };
-    let Some(known_rows) = known_rows else {
-        return unknown(1);
-    };
-
+    let known_rows = ROWS.get(name).or_else(|| ROWS.get(unversioned_name(name)));
+    let known_rows = known_rows.map(Vec::as_slice).unwrap_or_default();
     let row_of = |name: &str| {
         let mut rows = known_rows.iter();
         rows.find(|(subcommand, _)| *subcommand == name)
             .map(|(_, program)| program)
     };
     let general = row_of("");
-    if known_rows.len() == 1
-        && let Some(program) = general
-    {
+    // A program without subcommands, or without a row.
+    if known_rows.len() == usize::from(general.is_some()) {
         return Model {
-            program: Some(program),
-            ..unknown(1)
+            globals: None,
+            program: general,
+            start: 1,
         };
     }
 
@@ -229,6 +217,12 @@ pub(crate) fn without_version(name: &str) -> &str {
 /// Returns `true` if the name of the program may end in a version.
 pub(crate) fn is_versioned(name: &str) -> bool {
     VERSIONED.split(' ').any(|known| known == name)
+}
+
+/// Returns the name of a program without a version, if such names of it are known.
+pub(crate) fn unversioned_name(name: &str) -> &str {
+    let plain = without_version(name);
+    if is_versioned(plain) { plain } else { name }
 }
 
 /// Returns `true` if the table has the program.
@@ -273,13 +267,12 @@ pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
     let Model {
         globals, program, ..
     } = model(name, argv);
-    let operand = match (globals, program) {
-        (Some((_, globals)), _) => return globals.command.unwrap_or(argv.len()),
-        (None, Some(program)) => Arguments::read(program, argv, 1).operands.first().copied(),
-        (None, None) => argv[1..].iter().find(|word| !word.starts_with_dash()),
+    let index = match (globals, program) {
+        (Some((_, globals)), _) => globals.command,
+        (None, Some(program)) => Arguments::read(program, argv, 1).first_operand(),
+        (None, None) => (1..argv.len()).find(|at| !argv[*at].starts_with_dash()),
     };
-    let is_operand = |word: &Word| operand.is_some_and(|operand| std::ptr::eq(word, operand));
-    argv.iter().position(is_operand).unwrap_or(argv.len())
+    index.unwrap_or(argv.len())
 }
 
 impl Program {
@@ -343,21 +336,9 @@ impl Program {
     /// Returns `true` if it leaves the files that its operands name as they are, except for its
     /// target.
     pub(crate) fn keeps_operands(&self) -> bool {
-        self.kinds.iter().all(|kind| {
-            matches!(
-                *kind,
-                "read"
-                    | "show"
-                    | "shown"
-                    | "paths"
-                    | "tree"
-                    | "into"
-                    | "plain"
-                    | "stdin"
-                    | "stem"
-                    | "ending"
-            )
-        })
+        const KEPT: &str = "read show shown paths tree into plain stdin stem ending";
+        let is_kept = |kind: &&str| KEPT.split(' ').any(|kept| kept == *kind);
+        self.kinds.iter().all(is_kept)
     }
 
     /// Returns `true` if its operands are of one of these kinds, or the last ones are.

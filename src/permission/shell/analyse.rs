@@ -3,7 +3,6 @@
 use super::analysis::{Analysis, Reason, SimpleCommand, Use};
 use super::context::{Context, MAX_LENGTH};
 use super::inspect::inspect;
-use super::loops::Loops;
 use super::parser::Parser;
 use super::word::Word;
 use crate::backend::Shell;
@@ -18,10 +17,10 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
         let mut cx = Context {
             shell,
             is_chain: true,
-            loops: Loops::new(is_off),
             has_own_home,
             ..Context::default()
         };
+        cx.loops.is_off = is_off;
         read(&mut cx, command);
         let flags = (is_off, has_own_home);
         is_off |= cx.loops.are_wrong() || cx.is_deceived();

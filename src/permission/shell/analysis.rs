@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::permission::programs::{
-    KnownFiles, is_uncertain, is_versioned, known_files, without_version,
+    KnownFiles, is_uncertain, known_files, unversioned_name, without_version,
 };
 
 use super::environment::{is_outer, is_set_to_text, is_special};
@@ -350,12 +350,7 @@ impl SimpleCommand {
     /// Returns what is known of the files of the command; `None` if it may work with any.
     pub(crate) fn known_files(&self) -> Option<KnownFiles> {
         let name = self.program()?.to_lowercase();
-        let plain_name = without_version(&name);
-        let name = if is_versioned(plain_name) {
-            plain_name
-        } else {
-            &name
-        };
+        let name = unversioned_name(&name);
         let has_dash = |word: &&Word| word.starts_with_dash();
         match &self.subcommand {
             _ if self.is_unmodeled() => None,

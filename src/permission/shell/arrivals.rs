@@ -83,17 +83,13 @@ pub(super) fn checked_out(cx: &mut Context, row: &Row<'_>, subcommand: &str, fir
 }
 
 fn add(cx: &mut Context, row: &Row<'_>, payload: Payload, target: &Word) {
-    let is_last = cx.analysis.arrivals.len() >= MAX_ARRIVALS;
+    let target = Some(target).filter(|_| cx.analysis.arrivals.len() < MAX_ARRIVALS);
     // What only may run has words that are not known, which may be any path.
     if !row.command.guessed {
         cx.analysis.arrivals.push(Arrival {
             command: row.index,
             payload,
-            target: if is_last {
-                Word::unknown()
-            } else {
-                target.clone()
-            },
+            target: target.cloned().unwrap_or_else(Word::unknown),
         });
     }
 }

@@ -33,25 +33,23 @@ pub(super) fn awk(cx: &mut Context, row: &Row<'_>) {
 /// What follows a slash or a `#` may be a regular expression or a comment, in which quotes mean
 /// nothing: there a mark counts wherever it stands.
 fn prints_to(program: &str) -> bool {
-    program.match_indices("print").any(|(at, print)| {
-        let rest = &program[at + print.len()..];
-        let mut in_text = false;
-        let mut chars = rest.char_indices().peekable();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '\\' => {
-                    chars.next();
-                }
-                '"' => in_text = !in_text,
-                _ if in_text => {}
-                ';' | '}' => return false,
-                '/' | '#' => return rest[at..].contains(['>', '|']),
-                '|' if chars.next_if(|(_, next)| *next == '|').is_some() => {}
-                '>' | '|' => return true,
-                _ => {}
+    let last_mark = program.rfind(['>', '|']);
+    // True if a `print` is before the cursor in its statement: outside of texts, or in one.
+    let (mut is_open, mut is_quoted) = (false, false);
+    let mut chars = program.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        is_open |= program[..at].ends_with("print");
+        match c {
+            '\\' => {
+                chars.next();
             }
+            '"' => std::mem::swap(&mut is_open, &mut is_quoted),
+            '/' | '#' if is_open && last_mark > Some(at) => return true,
+            ';' | '}' | '/' | '#' => is_open = false,
+            '|' if chars.next_if(|(_, next)| *next == '|').is_some() => {}
+            '>' | '|' if is_open => return true,
+            _ => {}
         }
-
-        false
-    })
+    }
+    false
 }

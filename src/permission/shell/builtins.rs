@@ -6,6 +6,7 @@ use super::context::Context;
 use super::options::runs;
 use super::shells::{is_special, run_word, run_words, script_file};
 use super::simple::exports;
+use super::targets::{chained, joined};
 use super::word::{OUTER, Part, Word};
 use crate::backend::Shell;
 
@@ -197,15 +198,11 @@ fn settings(cx: &mut Context, name: &str, args: &[Word]) {
 
 /// Notes a setting with which the shell reads scripts, or compares names of files, in another way.
 pub(super) fn changes_reading(cx: &mut Context, name: &str, words: &[Word]) {
-    const SETTINGS: [&str; 4] = [
-        "histexpand",
-        "history",
-        "interactive_comments",
-        "nocaseglob",
-    ];
+    const SETTINGS: &str = "histexpand history interactive_comments nocaseglob";
     let is_setting = |word: &Word| {
         let text = word.literal().unwrap_or_default();
-        SETTINGS.contains(&&*text) || name == "set" && text.starts_with('-') && text.contains('H')
+        SETTINGS.split(' ').any(|setting| setting == text)
+            || name == "set" && text.starts_with('-') && text.contains('H')
     };
     if words.iter().any(is_setting) {
         cx.leave_out(Reason::Builtin(name.to_owned()));
@@ -231,14 +228,10 @@ fn directories(cx: &mut Context, args: &[Word]) -> Vec<Word> {
     if let Some(target) = args.iter().find(|word| !word.starts_with_dash()) {
         let mut values = cx.constants.get("CDPATH").into_iter().flatten();
         let is_set = cx.analysis.unknown.contains("CDPATH") || values.any(|value| !value.is(""));
-        let mut searched_folder = Word::default();
-        searched_folder.push_value(None, true);
-        searched_folder.push_text("/", true);
-        searched_folder.parts.extend_from_slice(&target.parts);
-        return [target.clone()]
-            .into_iter()
-            .chain(is_set.then_some(searched_folder))
-            .collect();
+        let searched_folder = chained(joined(&Word::made(), "/"), target);
+        let searched_folder = is_set.then_some(searched_folder);
+        let folders = [target.clone()].into_iter();
+        return folders.chain(searched_folder).collect();
     }
     let name = if args.is_empty() { "HOME" } else { "OLDPWD" };
     let mut value = Word::default();

@@ -15,24 +15,17 @@ use super::{peel, shells};
 /// Rules to allow name the command that starts it.
 pub(super) fn packaged(cx: &mut Context, row: &Row<'_>) {
     let (index, name, command, arguments) = (row.index, row.name, row.command, &row.arguments);
-    let Some(first) = arguments
-        .operands
-        .first()
-        .filter(|_| !matches!(name, "ssh" | "mosh"))
-    else {
+    let first = arguments.first_operand();
+    let Some(at) = first.filter(|_| !matches!(name, "ssh" | "mosh")) else {
         return;
     };
 
-    match first.literal() {
+    match command.argv[at].literal() {
         Some(text) if text == "-" => return shells::input(cx, name, command, false),
         Some(text) if !text.contains("://") => {}
         _ => return cx.note(Reason::InlineCode(name.to_owned())),
     }
 
-    let mut words = command.argv.iter();
-    let at = words
-        .position(|word| std::ptr::eq(word, *first))
-        .unwrap_or(command.argv.len());
     let mut argv = command.argv[at..].to_vec();
     let is_dashes = |word: &Word| word.is("--");
     let dashes = argv.iter().position(is_dashes);
@@ -190,11 +183,9 @@ pub(super) fn inputs(cx: &mut Context, row: &Row<'_>) {
         && !is_given
         && (name != "yq" || words.len() > 1)
         && !cx.analysis.commands[index].is_code
-        && let Some(first) = words.first()
     {
-        let is_first = |word: &Word| std::ptr::eq(word, *first);
-        let at = command.argv.iter().position(is_first);
-        cx.analysis.commands[index].texts.extend(at);
+        let first = arguments.first_operand();
+        cx.analysis.commands[index].texts.extend(first);
     }
 
     if program.takes("globs") {
@@ -223,11 +214,8 @@ pub(super) fn tail(cx: &mut Context, row: &Row<'_>) {
     // The words of `dotnet test` are settings of its runner.
     let is_dotnet_test = name == "dotnet" && words.clone().any(|word| word.is("test"));
     let is_own = program.takes("tail") && !is_clippy && !is_dotnet_test;
-    if !program.builds || is_own || program.takes("code") || program.takes("host") {
-        return;
-    }
-
-    if !words.any(|word| word.is("--")) {
+    let has_tail = program.builds && !is_own && !program.takes_any(&["code", "host"]);
+    if !has_tail || !words.any(|word| word.is("--")) {
         return;
     }
 
@@ -240,8 +228,7 @@ pub(super) fn tail(cx: &mut Context, row: &Row<'_>) {
             || levels.any(|level| prefix.starts_with(level) && !prefix.contains('='));
         is_known || !prefix.is_empty() && !prefix.starts_with('-') && !prefix.contains(['=', '$'])
     };
-    let may_run = program.takes("remote") || !words.all(is_plain);
-    if may_run {
+    if program.takes("remote") || !words.all(is_plain) {
         cx.note(Reason::Option(name.to_owned(), "--".to_owned()));
     }
 }

@@ -291,13 +291,8 @@ impl Context {
 
     /// Returns `true` if the script being parsed runs for another user.
     pub(super) fn has_other_home(&self) -> bool {
-        let mut names = self.via.iter();
-        names.any(|name| {
-            matches!(
-                name.as_str(),
-                "sudo" | "doas" | "pkexec" | "gosu" | "su-exec"
-            )
-        })
+        const NAMES: [&str; 5] = ["sudo", "doas", "pkexec", "gosu", "su-exec"];
+        self.via.iter().any(|name| NAMES.contains(&name.as_str()))
     }
 
     /// Notes that the shell variable `name` may get `value`. `exported` is `true` if programs see
@@ -377,11 +372,7 @@ impl Context {
     /// variable. Without a new value, one that was set before is exported now.
     fn act_on(&mut self, name: &str, value: Option<&Word>, exported: bool) {
         let values = match value {
-            Some(value) => {
-                let mut values = self.guesses(value);
-                values.push(value.clone());
-                values
-            }
+            Some(value) => [self.guesses(value), vec![value.clone()]].concat(),
             None => self.constants.get(name).cloned().unwrap_or_default(),
         };
         if !self.spend_text_work(values.iter().map(Word::len).sum()) {

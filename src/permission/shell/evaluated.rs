@@ -141,31 +141,14 @@ fn expand(cx: &mut Context, text: &str, has_escapes: bool) -> bool {
 
 /// Returns `true` if what the reason is about evaluates texts that are not written as code.
 pub(super) fn evaluates(reason: &Reason) -> bool {
-    const BUILTINS: [&str; 18] = [
-        "[",
-        "bind",
-        "compgen",
-        "complete",
-        "declare",
-        "export",
-        "getopts",
-        "let",
-        "local",
-        "mapfile",
-        "printf",
-        "read",
-        "readarray",
-        "readonly",
-        "test",
-        "typeset",
-        "unset",
-        "wait",
-    ];
+    const BUILTINS: &str = "\
+        [ bind compgen complete declare export getopts let local mapfile printf read readarray \
+        readonly test typeset unset wait";
     match reason {
         Reason::Expansion(what) => *what != "a quote in an expansion",
         Reason::Builtin(name) => {
             let name = name.split(' ').next().unwrap_or_default();
-            BUILTINS.contains(&name)
+            BUILTINS.split(' ').any(|known| known == name)
         }
         _ => false,
     }
@@ -191,13 +174,9 @@ pub(super) fn unescaped(text: &str) -> String {
     let mut pieces = text.split('\\');
     let mut all = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        if let Some((c, rest)) = escape(piece) {
-            all.push(c);
-            all.push_str(rest);
-        } else {
-            all.push('\\');
-            all.push_str(piece);
-        }
+        let (c, rest) = escape(piece).unwrap_or(('\\', piece));
+        all.push(c);
+        all.push_str(rest);
     }
     all
 }

@@ -50,16 +50,7 @@ pub(super) fn describe_words(
     argv: &[Word],
     arguments: &Arguments<'_>,
 ) {
-    // Operands stand in the order of the words.
-    let mut operands = arguments.operands.iter().peekable();
-    let mut is_operand = |word: &Word| {
-        let operand = operands.next_if(|operand| std::ptr::eq(**operand, word));
-        operand.is_some()
-    };
-    let words = argv.iter().enumerate();
-    let indices: Vec<usize> = words
-        .filter_map(|(index, word)| is_operand(word).then_some(index))
-        .collect();
+    let indices = arguments.operand_indices.clone();
     own.values.clone_from(&arguments.attached);
     own.is_code = program.runs_code() && !arguments.unknown.is_empty();
     let is_edit = arguments.has_mark("edit");
@@ -212,11 +203,13 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, arguments: &
     }
 
     for (index, word) in argv.iter().enumerate().skip(1) {
-        if arguments.patterns.contains(&index) {
+        // They are in ascending order.
+        if arguments.patterns.binary_search(&index).is_ok() {
             continue;
         }
 
-        if leads_out(word) || !arguments.texts.contains(&index) && is_open(word, place) {
+        let is_text = arguments.texts.binary_search(&index).is_ok();
+        if leads_out(word) || !is_text && is_open(word, place) {
             cx.add_path(Use::Project, Word::unknown());
         }
 
@@ -256,7 +249,7 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, arguments: &
             let is_home = part.parts.first().is_some_and(is_home);
             let is_above = start != 2 && text.split('/').any(|name| name == "..");
             if is_home || is_above || text.starts_with(['/', '~']) {
-                let is_read = arguments.read.contains(&index);
+                let is_read = arguments.read.binary_search(&index).is_ok();
                 let path_use = if is_read { Use::Source } else { Use::Project };
                 cx.add_path(path_use, part);
             }

@@ -318,12 +318,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     let start = first_operand(name, &command.argv);
-    let words: Vec<String> = command.argv[start..]
-        .iter()
-        .filter(|word| !word.starts_with_dash())
-        .take(8)
-        .map(ToString::to_string)
-        .collect();
+    let words = operands::first_words(&command.argv[start..]);
     if is_launcher(name, &words) {
         if makes_names(name, command) {
             cx.add_path(Use::Target, Word::made());

@@ -30,13 +30,6 @@ pub(super) struct Loops {
 }
 
 impl Loops {
-    pub(super) fn new(is_off: bool) -> Self {
-        Self {
-            is_off,
-            ..Self::default()
-        }
-    }
-
     /// Returns `true` if a variable was replaced that may hold something else.
     pub(super) fn are_wrong(&self) -> bool {
         !self.used.is_disjoint(&self.changed)

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::files::{Place, describe, describe_words, places};
 use super::options::{options, uncertain_words};
 use super::row::Row;
-use super::targets::{derived, named, setting_files, subcommand, targets};
+use super::targets::{chained, derived, named, setting_files, subcommand, targets};
 use super::word::Word;
 use super::{arrivals, awk, git, peel, sed, shells, tree_copies, trees};
 
@@ -31,8 +31,9 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
         program
     });
 
-    let runs_there = is_elsewhere(name, &argv[start - 1..])
-        && !argv.get(start).is_some_and(Word::starts_with_dash);
+    // From the subcommand on.
+    let is_elsewhere = runs_elsewhere(name, &first_words(&argv[start - 1..]));
+    let runs_there = is_elsewhere && !argv.get(start).is_some_and(Word::starts_with_dash);
     let Some(program) = program.filter(|row| !row.takes("name") || !runs_there) else {
         if name == "git" {
             let subcommand = argv[start - 1].to_string();
@@ -40,7 +41,7 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
             return;
         }
 
-        if !is_elsewhere(name, &argv[start - 1..]) {
+        if !is_elsewhere {
             cx.analysis.commands[index].unlisted = Some(start);
             if !command.guessed {
                 places(cx, argv, Place::Local, &Arguments::default());
@@ -127,23 +128,18 @@ fn launched(cx: &mut Context, name: &str, argv: &[Word], globals: Option<&Progra
     }
 }
 
-/// Returns `true` if the program runs elsewhere what stands in its words, from a subcommand on.
-fn is_elsewhere(name: &str, words: &[Word]) -> bool {
-    let words = words
-        .iter()
-        .filter(|word| !word.starts_with_dash())
-        .take(8)
-        .map(ToString::to_string);
-    runs_elsewhere(name, &words.collect::<Vec<_>>())
+/// Returns the texts of the first words that are no options.
+pub(super) fn first_words(words: &[Word]) -> Vec<String> {
+    let words = words.iter().filter(|word| !word.starts_with_dash());
+    words.take(8).map(ToString::to_string).collect()
 }
 
 /// Returns the index of the script or task. It may start what the words behind it are.
 fn script_index(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> usize {
-    let script = arguments.operands.first();
-    let is_script = |word: &Word| script.is_some_and(|script| std::ptr::eq(*script, word));
-    let is_end = |word: &Word| word.is("--");
-    let is_first = |word: &Word| is_script(word) || program.takes("tasks") && is_end(word);
-    argv.iter().position(is_first).unwrap_or(argv.len())
+    let mut words = argv.iter().take_while(|_| program.takes("tasks"));
+    let end = words.position(|word| word.is("--"));
+    let indices = arguments.first_operand().into_iter().chain(end);
+    indices.min().unwrap_or(argv.len())
 }
 
 /// Looks at the options and operands of a command, `start` words after its beginning.
@@ -180,7 +176,7 @@ fn by_row(
         subcommand(cx, index, name, argv, start, &arguments);
     }
     // The options before a subcommand have been examined.
-    arguments.texts.extend(1..start);
+    arguments.texts.splice(..0, 1..start);
     let row = &Row::new(index, name, command, program, arguments);
     let arguments = &row.arguments;
     options(cx, row);
@@ -190,7 +186,8 @@ fn by_row(
 
     describe_words(&mut cx.analysis.commands[index], program, argv, arguments);
     if !command.guessed && (program.builds || program.takes("inside")) {
-        let runs_there = !program.takes("host") && is_elsewhere(name, &command.argv[start - 1..]);
+        let words = first_words(&command.argv[start - 1..]);
+        let runs_there = !program.takes("host") && runs_elsewhere(name, &words);
         let place = if program.takes("remote") || runs_there {
             Place::Remote
         } else if program.takes("into") {
@@ -260,9 +257,7 @@ fn bundled(cx: &mut Context, command: &SimpleCommand, program: &Program) -> Opti
     }
 
     let mut words = command.argv.clone();
-    let mut dashed = Word::from_text("-");
-    dashed.parts.extend(letters.parts.iter().cloned());
-    words[1] = dashed;
+    words[1] = chained(Word::from_text("-"), letters);
     let prefix = letters.literal_prefix();
     if let Some(at) = prefix.find('f').filter(|at| at + 1 < prefix.len()) {
         // Letters follow the letter whose value is the next word.
@@ -281,14 +276,10 @@ fn bundled(cx: &mut Context, command: &SimpleCommand, program: &Program) -> Opti
 fn is_refused(name: &str, program: &Program, word: &Word) -> bool {
     let prefix = word.literal_prefix();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    let is_name = || {
-        word.literal()
-            .is_some_and(|text| text.chars().all(is_plain))
-    };
-    let marks = program
-        .refused()
-        .into_iter()
-        .flat_map(|marks| marks.split(','));
+    let is_plain_text = |text: String| text.chars().all(is_plain);
+    let is_name = || word.literal().is_some_and(is_plain_text);
+    let marks = program.refused().into_iter();
+    let mut marks = marks.flat_map(|marks| marks.split(','));
     // The content of a file of arguments is not known.
     let is_named = program.takes("name") || program.takes("host");
     let is_list = program.builds && prefix.starts_with('@') && !is_named;
@@ -301,7 +292,7 @@ fn is_refused(name: &str, program: &Program, word: &Word) -> bool {
         || program.takes("none")
         || program.takes("make") && prefix.contains(|c| "$`;&|<>\n".contains(c))
         || program.takes("plain") && (!is_name() || prefix.ends_with(".msl"))
-        || marks.into_iter().any(|mark| {
+        || marks.any(|mark| {
             prefix.starts_with(mark)
                 || prefix.to_ascii_lowercase().starts_with(mark)
                 || mark == ":" && prefix.contains(':')
@@ -320,12 +311,8 @@ fn operands(cx: &mut Context, row: &Row<'_>) {
         cx.note(Reason::Option(name.to_owned(), word.to_string()));
     }
 
-    match program
-        .operands
-        .split([' ', '/', '='])
-        .next()
-        .unwrap_or_default()
-    {
+    let mut kinds = program.operands.split([' ', '/', '=']);
+    match kinds.next().unwrap_or_default() {
         "code" | "script" => interpreted(cx, row),
         "make" => settings(cx, row),
         "sed" => sed::sed(cx, row),
@@ -425,17 +412,10 @@ fn renamed(cx: &mut Context, expression: &Word) {
     if text.split(';').any(is_other) || text.is_empty() {
         return cx.add_path(Use::Target, Word::made());
     }
-    for name in text
-        .split(mark)
-        .skip(2)
-        .step_by(3)
-        .filter(|name| !name.is_empty())
-    {
-        let name = if name.contains(['&', '\\']) {
-            Word::made()
-        } else {
-            Word::from_text(name)
-        };
+    let names = text.split(mark).skip(2).step_by(3);
+    for name in names.filter(|name| !name.is_empty()) {
+        let known_name = Some(name).filter(|name| !name.contains(['&', '\\']));
+        let name = known_name.map_or_else(Word::made, Word::from_text);
         cx.add_path(Use::Target, name.followed_by("*"));
         cx.add_path(Use::Target, name);
     }

@@ -16,6 +16,8 @@ use super::word::{LISTED, Part, Word};
 
 /// The maximum number of words of a command of which each may be a program.
 const MAX_TAILS: usize = 40;
+/// The maximum number of markers that `xargs` replaces by its input.
+const MAX_MARKERS: usize = 16;
 
 /// Adds the commands behind the wrapper `command`, if it is one.
 pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) -> bool {
@@ -45,6 +47,7 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     if !arguments.unknown.is_empty()
         || !arguments.uncertain.is_empty()
         || arguments.operands.iter().any(is_unclear)
+        || arguments.values_of("marker").nth(MAX_MARKERS).is_some()
     {
         every_tail(cx, name, command);
         return true;
@@ -138,12 +141,8 @@ pub(super) fn started(
 
 /// Notes that any word may be the program.
 pub(super) fn every_tail(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    let option = command
-        .argv
-        .get(1)
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    cx.note(Reason::Option(name.to_owned(), option));
+    let option = command.argv.get(1).map(ToString::to_string);
+    cx.note(Reason::Option(name.to_owned(), option.unwrap_or_default()));
     guess_tails(cx, name, command, 1);
 }
 
@@ -222,7 +221,7 @@ fn changes_by_name(argv: &[Word]) -> bool {
     let words: Vec<String> = words.collect();
     let mut words = words.iter().map(String::as_str);
     let mut groups: Vec<Tests> = Vec::new();
-    let mut tests = Tests::new();
+    let mut tests = Tests::default();
     while let Some(word) = words.next() {
         let is_action = word == "-delete" || is_exec(word);
         if is_action && !tests.name && !groups.iter().any(|tests| tests.name) {
@@ -231,13 +230,13 @@ fn changes_by_name(argv: &[Word]) -> bool {
         match word {
             "!" | "-not" => tests.negates = !tests.negates,
             "-o" | "-or" | "," => {
-                tests.all_name &= tests.name;
+                tests.has_other |= !tests.name;
                 tests.name = false;
                 tests.negates = false;
             }
-            "(" => groups.push(std::mem::replace(&mut tests, Tests::new())),
+            "(" => groups.push(std::mem::take(&mut tests)),
             ")" => {
-                let inner_names = tests.all_name && tests.name;
+                let inner_names = !tests.has_other && tests.name;
                 let Some(outer) = groups.pop() else {
                     return false;
                 };
@@ -266,9 +265,10 @@ fn changes_by_name(argv: &[Word]) -> bool {
 }
 
 /// The tests of `find` between two parentheses, up to a word.
+#[derive(Default)]
 struct Tests {
-    /// True if all alternatives before this one test a name.
-    all_name: bool,
+    /// True if an alternative before this one tests no name.
+    has_other: bool,
     /// True if this alternative tests a name.
     name: bool,
     /// True if the next test is negated.
@@ -276,14 +276,6 @@ struct Tests {
 }
 
 impl Tests {
-    fn new() -> Self {
-        Self {
-            all_name: true,
-            name: false,
-            negates: false,
-        }
-    }
-
     /// Adds a test, which is about a name or not.
     fn take(&mut self, is_name: bool) {
         self.name |= is_name && !self.negates;

@@ -21,7 +21,7 @@ pub(super) fn sed(cx: &mut Context, row: &Row<'_>) {
 
     let texts: Vec<String> = scripts.into_iter().map(text_of).collect();
     let script = texts.join("\n");
-    if script.contains(UNKNOWN) || !is_plain_sed(&script) {
+    if script.contains(UNKNOWN) || read_plain(&script).is_none() {
         cx.inline_code(row.index, "sed");
         files(cx, &script);
         if let Some(file) = made_file(&script) {
@@ -119,50 +119,33 @@ fn files(cx: &mut Context, script: &str) {
     }
 }
 
-/// Returns `true` if the script only selects, deletes, prints, substitutes, inserts text and jumps.
-fn is_plain_sed(script: &str) -> bool {
+/// Reads the script. Returns `None` if it does not only select, delete, print, substitute, insert
+/// text and jump.
+fn read_plain(script: &str) -> Option<()> {
     let mut rest = script;
     loop {
         rest = rest.trim_start_matches([' ', '\t', '\n', ';', '}']);
         if rest.is_empty() {
-            return true;
+            return Some(());
         }
 
-        let Some(after) = after_addresses(rest) else {
-            return false;
-        };
-
-        let after = after.trim_start_matches([' ', '!']);
-        let Some(command) = after.chars().next() else {
-            return false;
-        };
-
+        let after = after_addresses(rest)?.trim_start_matches([' ', '!']);
+        let command = after.chars().next()?;
         rest = &after[command.len_utf8()..];
         match command {
             'p' | 'd' | 'D' | 'P' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | 'l' | 'q'
             | 'Q' | '{' => {
                 rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
                 if command != '{' && !rest.is_empty() && !rest.starts_with([';', '\n', '}']) {
-                    return false;
+                    return None;
                 }
             }
             's' | 'y' => {
-                let Some(flags) = after_substitution(rest) else {
-                    return false;
-                };
-
-                let end = flags.find([';', '\n', '}', ' ']).unwrap_or(flags.len());
-                if !flags[..end]
-                    .bytes()
-                    .all(|b| b.is_ascii_digit() || b"gpiI".contains(&b))
-                {
-                    return false;
-                }
-
-                rest = &flags[end..];
+                let is_flag = |c: char| c.is_ascii_digit() || "gpiI".contains(c);
+                rest = after_substitution(rest)?.trim_start_matches(is_flag);
                 let next = rest.trim_start_matches(' ');
                 if !next.is_empty() && !next.starts_with([';', '\n', '}']) {
-                    return false;
+                    return None;
                 }
             }
             'a' | 'i' | 'c' => rest = after_text(rest),
@@ -177,10 +160,10 @@ fn is_plain_sed(script: &str) -> bool {
                     || rest.starts_with('\n')
                     || one_line && rest.starts_with([';', '}']);
                 if !ends {
-                    return false;
+                    return None;
                 }
             }
-            _ => return false,
+            _ => return None,
         }
     }
 }
@@ -199,25 +182,20 @@ fn after_text(rest: &str) -> &str {
 }
 
 fn after_addresses(script: &str) -> Option<&str> {
-    let mut rest = script;
-    for turn in 0..2 {
-        if turn == 1 {
-            match rest.strip_prefix(',') {
-                Some(after) => rest = after.trim_start_matches(['+', '~']),
-                None => return Some(rest),
-            }
-        }
-
-        if let Some(after) = rest.strip_prefix('/') {
-            rest = after_delimiter(after, '/')?.trim_start_matches(['I']);
-        } else if rest.starts_with('\\') {
-            return None;
-        } else {
-            rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '$' || c == '~');
-        }
+    let rest = after_address(script)?;
+    match rest.strip_prefix(',') {
+        Some(second) => after_address(second.trim_start_matches(['+', '~'])),
+        None => Some(rest),
     }
+}
 
-    Some(rest)
+fn after_address(text: &str) -> Option<&str> {
+    let is_number = |c: char| c.is_ascii_digit() || c == '$' || c == '~';
+    match text.strip_prefix('/') {
+        Some(pattern) => Some(after_delimiter(pattern, '/')?.trim_start_matches('I')),
+        None if text.starts_with('\\') => None,
+        None => Some(text.trim_start_matches(is_number)),
+    }
 }
 
 fn after_substitution(rest: &str) -> Option<&str> {

@@ -282,16 +282,12 @@ impl Parser<'_> {
             self.bump()?;
             self.array(&name)?;
             // The shell takes what follows for a part of the word, also a `#`.
-            return match self.peek() {
-                Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')' | b'<' | b'>') | None => {
-                    Ok(Some((name, None)))
-                }
-                _ => {
-                    self.cx.note(Reason::Syntax("text joined to an array"));
-                    self.word()?;
-                    Ok(Some((name, None)))
-                }
-            };
+            let next = self.peek();
+            if next.is_some_and(|b| !b" \t\n;&|)<>".contains(&b)) {
+                self.cx.note(Reason::Syntax("text joined to an array"));
+                self.word()?;
+            }
+            return Ok(Some((name, None)));
         }
 
         let value = match self.peek() {

@@ -95,49 +95,36 @@ fn is_plain_call(word: &str) -> bool {
 /// they are not certain: with backslashes, comments, dollars, or a quote in another or without its
 /// end.
 fn words(text: &str) -> Option<Vec<String>> {
-    if text.contains(['\\', '$'])
+    let is_odd = |quote: char| !text.matches(quote).count().is_multiple_of(2);
+    if text.contains(['\\', '$', '#'])
         || text.contains("/*")
         || text.contains("--")
-        || text.contains('#')
+        || ['\'', '"', '`'].into_iter().any(is_odd)
     {
-        return None;
-    }
-
-    let is_odd = |quote: char| !text.matches(quote).count().is_multiple_of(2);
-    if ['\'', '"', '`'].into_iter().any(is_odd) {
         return None;
     }
 
     let mut words = vec![String::new()];
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
-        match c {
+        let word = match c {
             '\'' | '"' | '`' | '[' => {
                 let end = if c == '[' { ']' } else { c };
                 let name: String = chars.by_ref().take_while(|next| *next != end).collect();
                 if name.contains(['\'', '"', '`']) {
                     return None;
                 }
-                words.push(if c == '\'' {
-                    "''".to_owned()
-                } else {
-                    name.to_ascii_lowercase()
-                });
-                words.push(String::new());
+                let is_text = c == '\'';
+                if is_text { "''" } else { name.as_str() }.to_ascii_lowercase()
             }
             c if c.is_alphanumeric() || "_.:".contains(c) => {
-                let lower = c.to_lowercase();
-                words.last_mut()?.extend(lower);
+                words.last_mut()?.extend(c.to_lowercase());
+                continue;
             }
-            c => {
-                words.push(if c.is_whitespace() {
-                    String::new()
-                } else {
-                    c.to_string()
-                });
-                words.push(String::new());
-            }
-        }
+            c if c.is_whitespace() => String::new(),
+            c => c.to_string(),
+        };
+        words.extend([word, String::new()]);
     }
 
     words.retain(|word| !word.is_empty());

@@ -140,9 +140,15 @@ pub(super) fn setting_files(cx: &mut Context, name: &str, words: &[String], opti
 }
 
 /// Returns the word with a text behind it.
-fn joined(word: &Word, text: &str) -> Word {
+pub(super) fn joined(word: &Word, text: &str) -> Word {
     let mut word = word.clone();
     word.push_text(text, true);
+    word
+}
+
+/// Returns the word with another one behind it.
+pub(super) fn chained(mut word: Word, next: &Word) -> Word {
+    word.parts.extend_from_slice(&next.parts);
     word
 }
 
@@ -152,8 +158,7 @@ fn around(name: &Word, text: &str) -> Word {
     let Some((before, behind)) = text.split_once('*') else {
         return Word::from_text(text);
     };
-    let mut file = Word::from_text(before);
-    file.parts.extend(name.parts.iter().cloned());
+    let mut file = chained(Word::from_text(before), name);
     if behind.contains('*') {
         file.push_value(None, true);
     } else {
@@ -176,9 +181,8 @@ fn suffixed(cx: &mut Context, row: &Row<'_>) {
                 let folder = word.literal();
                 let folder = folder.as_deref().and_then(|path| path.rsplit_once('/'));
                 if let Some((folder, _)) = folder {
-                    let mut file = Word::from_text(format!("{folder}/"));
-                    file.parts.extend(name.parts.iter().cloned());
-                    cx.add_path(Use::Target, file);
+                    let folder = Word::from_text(format!("{folder}/"));
+                    cx.add_path(Use::Target, chained(folder, &name));
                 }
                 cx.add_path(Use::Target, name);
             }
@@ -260,8 +264,7 @@ pub(super) fn named(cx: &mut Context, row: &Row<'_>) {
             if !cx.has_room_for_path() {
                 return;
             }
-            let mut file = joined(folder, "/");
-            file.parts.extend(name.last_name().parts);
+            let file = chained(joined(folder, "/"), &name.last_name());
             cx.add_path(Use::Target, file);
         }
     }
@@ -301,17 +304,11 @@ pub(super) fn targets(cx: &mut Context, row: &Row<'_>) {
     } else {
         Use::TargetInFolder
     };
-    for source in words
-        .iter()
-        .filter(|source| !std::ptr::eq(**source, target))
-    {
-        let name = if has_parents {
-            (*source).clone()
-        } else {
-            source.last_name()
-        };
-        let mut file = target.clone();
-        file.push_text("/", true);
+    let sources = words.iter().copied();
+    for source in sources.filter(|source| !std::ptr::eq(*source, target)) {
+        let whole_path = has_parents.then(|| source.clone());
+        let name = whole_path.unwrap_or_else(|| source.last_name());
+        let mut file = joined(target, "/");
         let remote_name = source.literal().filter(|source| source.contains(':'));
         let remote_file = remote_name.map(|source| file.followed_by(local_name(&source)));
         file.parts.extend(name.parts);
@@ -356,7 +353,6 @@ fn link_source(cx: &mut Context, folder: &Word, source: &Word) {
     let places = [joined(folder, "/"), joined(folder, "/../")];
     let places = places.into_iter().filter(|_| !is_absolute);
     for place in places.chain([Word::default()]) {
-        let parts = [&place.parts[..], &source.parts].concat();
-        cx.add_path(Use::Linked, Word { parts });
+        cx.add_path(Use::Linked, chained(place, source));
     }
 }

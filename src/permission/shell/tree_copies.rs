@@ -3,6 +3,7 @@
 use super::analysis::TreeCopy;
 use super::context::Context;
 use super::row::Row;
+use super::targets::{chained, joined};
 use super::word::Word;
 
 /// The maximum number of copies that are distinguished; with more, a copy may write anywhere.
@@ -43,30 +44,19 @@ pub(super) fn tree_copies(cx: &mut Context, row: &Row<'_>) {
     // Wildcards may match several folders, of which the last is the target.
     let is_source = |word: &&Word| !std::ptr::eq(*word, target) || word.is_glob();
     for source in operands.iter().copied().filter(is_source) {
-        let source = if is_elsewhere(source) {
-            Word::unknown()
-        } else {
-            source.clone()
-        };
-        let place = has_parents.then(|| {
-            let mut place = target.clone();
-            place.push_text("/", true);
-            place.parts.extend_from_slice(&source.parts);
-            place
-        });
+        let source = Some(source).filter(|source| !is_elsewhere(source));
+        let source = source.cloned().unwrap_or_else(Word::unknown);
+        let place = has_parents.then(|| chained(joined(target, "/"), &source));
         for target in [Some(target.clone()), place].into_iter().flatten() {
             let count = cx.analysis.tree_copies.len();
             if count >= MAX_COPIES {
                 return;
             }
+            let target = Some(target).filter(|_| count + 1 < MAX_COPIES);
             cx.analysis.tree_copies.push(TreeCopy {
                 command: row.index,
                 source: source.clone(),
-                target: if count + 1 == MAX_COPIES {
-                    Word::unknown()
-                } else {
-                    target
-                },
+                target: target.unwrap_or_else(Word::unknown),
                 follows_links,
             });
         }

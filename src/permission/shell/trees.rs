@@ -78,12 +78,8 @@ fn empties_here(program: &Program, arguments: &Arguments<'_>) -> bool {
     let mut places = words.iter().enumerate();
     places.any(|(at, word)| {
         let is_target = is_copier && at + 1 == words.len();
-        let is_emptied = if is_target {
-            has("--del")
-        } else {
-            has("--rem")
-        };
-        word.is(".") && (is_emptied || arguments.has_mark("all"))
+        let option = if is_target { "--del" } else { "--rem" };
+        word.is(".") && (has(option) || arguments.has_mark("all"))
     })
 }
 
