@@ -93,9 +93,10 @@ impl Walk<'_> {
                 }
 
                 let next_folder = folder.entry(name);
-                let path = [&next_folder.path].into_iter();
-                let mut paths = path.chain(&next_folder.real_path);
-                if paths.any(|path| self.is_match(&pattern, path)) {
+                if next_folder
+                    .paths()
+                    .any(|path| self.is_match(&pattern, path))
+                {
                     return true;
                 }
 
@@ -166,6 +167,13 @@ impl Folder {
             real_path: real_path.map(|path| format!("{path}/{name}")),
             depth: self.depth + 1,
         }
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        [Some(&self.path), self.real_path.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
     }
 }
 
