@@ -182,7 +182,7 @@ impl Policy<'_> {
 
         let text = match self.protected(call) {
             Some(path) => format!("{} decides what runs later", short_path(&path)),
-            None => unread_part(call)?.to_string(),
+            None => self.unread_part(call)?.to_string(),
         };
         let question = Explanation::new(Behavior::Ask, text).by_protection();
         Some(self.limit_question().unwrap_or(question))
@@ -226,6 +226,18 @@ impl Policy<'_> {
             }
             CallAccess::Command(command) => self.protected_word(&command.paths),
             CallAccess::Read(_) | CallAccess::Url(_) | CallAccess::Agent(_) => None,
+        })
+    }
+
+    /// Returns the reason why a part of a command was not examined, or may be misread, and may write
+    /// a protected path: a part that was not examined may write any.
+    fn unread_part<'c>(&self, call: &'c CallAccesses<'_>) -> Option<&'c Reason> {
+        // Most texts in the arguments of an unknown tool are no commands.
+        let mut commands = call.commands().filter(|_| !call.is_guessed);
+        commands.find_map(|Command { text, analysis, .. }| {
+            let unusual = analysis.unusual.as_ref();
+            let may_hide = |_: &&Reason| self.protected_paths.may_be_in_pieces(text);
+            analysis.unread.as_ref().or(unusual.filter(may_hide))
         })
     }
 
@@ -498,12 +510,4 @@ impl Policy<'_> {
                 CallAccess::Command(_) | CallAccess::Url(_) | CallAccess::Agent(_) => false,
             })
     }
-}
-
-/// Returns the reason why a part of a command was not examined. Such a part may write any protected
-/// path.
-fn unread_part<'c>(call: &'c CallAccesses<'_>) -> Option<&'c Reason> {
-    // Most texts in the arguments of an unknown tool are no commands.
-    let mut commands = call.commands().filter(|_| !call.is_guessed);
-    commands.find_map(|command| command.analysis.unread.as_ref())
 }

@@ -35,6 +35,18 @@
 //! of them matches. A rule to allow is enough only if *every* one matches a rule and no part of the
 //! command is unknown.
 //!
+//! What everyday commands are made of is listed in a strict grammar: simple commands, pipes and
+//! lists; `if`, `for`, `while`, `case`, functions and groups; quotes, `$NAME`, `${NAME}` with the
+//! common operators and plain words, `$(..)`, backticks without backslashes, `<(..)`; arithmetic of
+//! names, numbers and operators; wildcards, `{a,b}` and `{1..5}`; redirections, here-strings and one
+//! here-document at a time with a name as its delimiter; `[ .. ]`, `[[ .. ]]` and arrays of plain
+//! words. A command with anything else is *unusual*: bash may read it in another way than the
+//! analysis. Examples are nested braces, an empty quote in a word, a pattern of `extglob`, a quote
+//! in arithmetic, a comment in parentheses, an input on a descriptor above 2 and `$'\x41'`. No rule
+//! to allow covers an unusual command, except that `Bash` and `bypassPermissions` cover it as long
+//! as no rule denies or asks about commands or files, and its text has no piece of the name of a
+//! protected file.
+//!
 //! # Programs
 //!
 //! A table has the safe options and the operands of programs. A program or an option that is not in

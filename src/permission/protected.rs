@@ -1,5 +1,6 @@
 //! Paths that decide what runs later, or what agents do: writing them always needs an answer.
 
+use std::collections::HashSet;
 use std::fs;
 use std::sync::LazyLock;
 
@@ -28,6 +29,14 @@ const ANYWHERE: &str = "\
     git~1 .husky .envrc .bashrc .bash_profile .bash_login .profile .bash_aliases .gitconfig .zshrc \
     .zshenv .zprofile .npmrc .yarnrc.yml .cargo/config .cargo/config.toml .vscode .idea \
     .agentcore/** .claude .mcp.json AGENTS.md CLAUDE.md CLAUDE.local.md .cursor SKILL.md";
+
+/// The length of the pieces of protected names that unusual commands are searched for.
+const PIECE: usize = 4;
+/// The names in folders of git that are searched for in pieces.
+const PIECES_OF_GIT: [&str; 4] = [".git/hooks", ".git/config", ".git/HEAD", "skills/"];
+/// Pieces of common words, and `.env`, which is not protected itself.
+const COMMON_PIECES: &str = "\
+    .env alia argo ash_ bash carg code conf core file head json kill lias loca nfig ocal onfi";
 
 /// Protected from being replaced as a whole. Words of commands that name them are mostly not paths
 /// to write.
@@ -156,6 +165,28 @@ pub(super) fn in_protected_folders(name: &str) -> impl Iterator<Item = String> {
     files.map(move |(folder, _)| format!("{folder}/{name}"))
 }
 
+/// Returns the pieces of a name, in lower case.
+fn pieces(name: &str) -> Vec<Vec<u8>> {
+    let name = name.to_lowercase().into_bytes();
+    name.windows(name.len().clamp(1, PIECE))
+        .map(<[u8]>::to_vec)
+        .collect()
+}
+
+/// Returns a text in lower case, without the marks that a shell removes from names or puts into
+/// them, and without the names of variables.
+fn without_marks(text: &str) -> Vec<u8> {
+    let is_kept =
+        |c: &char| c.is_alphanumeric() || c.is_whitespace() || "._-/~;&|<>()".contains(*c);
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let parts = text.split('$').enumerate().map(|(at, part)| match at {
+        0 => part,
+        _ => part.trim_start_matches('{').trim_start_matches(is_of_name),
+    });
+    let text: String = parts.flat_map(str::chars).filter(is_kept).collect();
+    text.to_lowercase().into_bytes()
+}
+
 /// The paths that need an answer before they are written.
 #[derive(Clone, Copy)]
 pub(super) struct ProtectedPaths<'a> {
@@ -170,6 +201,28 @@ pub(super) struct ProtectedPaths<'a> {
 }
 
 impl ProtectedPaths<'_> {
+    /// Returns `true` if a text has a piece of the name of a protected file, however its marks
+    /// divide it.
+    pub(super) fn may_be_in_pieces(&self, text: &str) -> bool {
+        static PIECES: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
+            let names = ANYWHERE.split_whitespace().chain(PIECES_OF_GIT);
+            let is_rare = |piece: &Vec<u8>| {
+                let mut common = COMMON_PIECES.split_whitespace();
+                !common.any(|common| common.as_bytes() == piece)
+            };
+            let pieces = names.flat_map(|name| pieces(name.trim_end_matches("/**")));
+            pieces.filter(is_rare).collect()
+        });
+        let text = without_marks(text);
+        let has = |piece: Vec<u8>| text.windows(piece.len()).any(|part| part == piece);
+        let is_own = |pattern: &PathPattern| {
+            let mut names = pattern.text().rsplit('/');
+            let name = names.find(|name| !name.is_empty() && !name.contains(['*', '?']));
+            name.is_some_and(|name| pieces(name).into_iter().any(has))
+        };
+        text.windows(PIECE).any(|piece| PIECES.contains(piece)) || self.own.iter().any(is_own)
+    }
+
     /// Returns `true` if writing `path` may change a protected path.
     pub(super) fn contain(&self, path: &PathOf) -> bool {
         self.is_any(path, |path, context| self.is_listed(path, context))

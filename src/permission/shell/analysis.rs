@@ -30,6 +30,8 @@ pub(crate) struct Analysis {
     pub(crate) opaque: Vec<Reason>,
     /// The reason why a part of it that is sure to run was not examined.
     pub(crate) unread: Option<Reason>,
+    /// The reason why a text of it is not in the strict grammar.
+    pub(crate) unusual: Option<Reason>,
     /// The paths of redirections, options and operands with a known use.
     pub(crate) paths: Vec<(Use, Word)>,
     /// The indices of those of them that are in texts which the shell may evaluate.
@@ -416,6 +418,8 @@ pub(crate) enum Weight {
 pub(crate) enum Reason {
     /// It is not a shell command, or uses syntax the analyzer does not know.
     Syntax(&'static str),
+    /// It has a construct that everyday commands do not have, and that may be misread.
+    Unusual(&'static str),
     /// It uses what only bash understands, and another shell may run it.
     BashOnly(&'static str),
     /// It is longer, deeper or larger than what the analyzer reads.
@@ -466,6 +470,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syntax(what) => write!(f, "it cannot be parsed: {what}"),
+            Self::Unusual(what) => write!(f, "it is unusual: it has {what}"),
             Self::BashOnly(what) => {
                 write!(f, "{what} means something else to a shell other than bash")
             }

@@ -12,6 +12,7 @@ use super::analysis::Reason;
 use super::compound::is_name;
 use super::context::{Context, MAX_WORK, Parse};
 use super::heredoc::Pending;
+use super::plain_grammar::unusual;
 use super::shells::SHELLS;
 use super::word::Word;
 
@@ -432,6 +433,13 @@ impl<'a> Parser<'a> {
         cx.has_other_reading = false;
         // A parser that stops has noted why.
         let _noted = Parser::new(text, cx).script();
+        if let Some(what) = unusual(text) {
+            let reason = Reason::Unusual(what);
+            if !cx.is_guessing {
+                cx.analysis.unusual.get_or_insert(reason.clone());
+            }
+            cx.note(reason);
+        }
         if !cx.has_other_reading || cx.work > MAX_WORK {
             return;
         }
