@@ -36,7 +36,8 @@ const PIECE: usize = 4;
 const PIECES_OF_GIT: [&str; 4] = [".git/hooks", ".git/config", ".git/HEAD", "skills/"];
 /// Pieces of common words, and `.env`, which is not protected itself.
 const COMMON_PIECES: &str = "\
-    .env alia argo ash_ bash carg code conf core file head json kill lias loca nfig ocal onfi";
+    .env .jso .tom .yml alia argo ash_ bash carg code conf core file head json kill lias loca nfig \
+    ocal onfi toml";
 
 /// Protected from being replaced as a whole. Words of commands that name them are mostly not paths
 /// to write.

@@ -11,14 +11,12 @@ use super::plain_words::Document;
 const MAX_DEPTH: usize = 24;
 
 /// Variables that the shell itself sets: a text that sets or shows them is unusual.
-const OF_SHELL: [&str; 10] = [
+const OF_SHELL: [&str; 8] = [
     "COPROC",
     "DIRSTACK",
     "FUNCNAME",
     "GROUPS",
     "MAPFILE",
-    "OPTARG",
-    "OPTIND",
     "PPID",
     "REPLY",
     "SHELLOPTS",
@@ -46,8 +44,8 @@ pub(super) struct Scanner<'t> {
     pub(super) text: &'t [u8],
     pub(super) at: usize,
     pub(super) depth: usize,
-    /// The number of open parentheses.
-    parentheses: usize,
+    /// The number of open substitutions.
+    substitutions: usize,
     pub(super) document: Option<Document>,
 }
 
@@ -78,7 +76,7 @@ impl<'t> Scanner<'t> {
             text: text.as_bytes(),
             at: 0,
             depth,
-            parentheses: depth,
+            substitutions: depth,
             document: None,
         }
     }
@@ -143,11 +141,11 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Reads the commands behind an opening parenthesis, and the closing one.
-    pub(super) fn group(&mut self) -> Plain {
-        self.parentheses += 1;
+    /// Reads the commands of a substitution behind its opening parenthesis, and the closing one.
+    pub(super) fn substitution(&mut self) -> Plain {
+        self.substitutions += 1;
         self.commands(End::Parenthesis)?;
-        self.parentheses -= 1;
+        self.substitutions -= 1;
         Ok(())
     }
 
@@ -166,7 +164,7 @@ impl<'t> Scanner<'t> {
                         self.arithmetic("))", b"")?;
                     } else {
                         self.at += 1;
-                        self.group()?;
+                        self.commands(End::Parenthesis)?;
                     }
                     false
                 }
@@ -200,8 +198,8 @@ impl<'t> Scanner<'t> {
     fn ends(&mut self, end: End, begins: bool) -> Result<bool, &'static str> {
         self.blanks();
         if self.next() == Some(b'#') {
-            if self.parentheses > 0 {
-                return Err("a comment in parentheses");
+            if self.substitutions > 0 {
+                return Err("a comment in a substitution");
             }
             self.take_while(|b| b != b'\n');
         }

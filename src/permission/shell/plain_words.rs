@@ -218,7 +218,7 @@ impl Scanner<'_> {
             return self.arithmetic("))", b"");
         }
         if self.take("(") {
-            return self.group();
+            return self.substitution();
         }
         if self.take("{") {
             return self.parameter();
@@ -294,7 +294,7 @@ impl Scanner<'_> {
     /// Reads the plain words of an expansion.
     fn replacement(&mut self) -> Plain {
         loop {
-            self.take_while(|b| is_name_byte(b) || b" -./:@%+=,*?#".contains(&b));
+            self.take_while(|b| is_name_byte(b) || b" -./:@%+=,*?#[]!^".contains(&b));
             if self.next() != Some(b'$') {
                 return Ok(());
             }
@@ -365,7 +365,7 @@ impl Scanner<'_> {
 
     /// Reads a redirection behind its number.
     pub(super) fn redirection(&mut self, number: &[u8]) -> Plain {
-        if self.take("<&-") || self.take(">&-") {
+        if (self.take("<&-") || self.take(">&-")) && ends_word(self.next()) {
             return Ok(());
         }
         if number.len() > 1 || self.take("<&") {
@@ -381,7 +381,7 @@ impl Scanner<'_> {
         }
         if self.take("<(") {
             let begins = self.at == 2 || ends_word(Some(self.text[self.at - 3]));
-            self.group()?;
+            self.substitution()?;
             let is_word = begins && number.is_empty() && ends_word(self.next());
             return if is_word {
                 Ok(())
@@ -403,7 +403,7 @@ impl Scanner<'_> {
         }
         self.blanks();
         if self.take("<(") {
-            return self.group();
+            return self.substitution();
         }
         self.word()
     }
