@@ -27,9 +27,9 @@ struct Output<'a> {
 }
 
 impl<'a> AttemptView<'a> {
-    pub(super) fn new(cx: &'a RunContext, request: &ModelRequest, shown: bool) -> Self {
+    pub(super) fn new(cx: &'a RunContext, request: &ModelRequest, is_shown: bool) -> Self {
         Self {
-            partials: shown.then(Partials::new),
+            partials: is_shown.then(Partials::new),
             output: Output {
                 cx,
                 number: 0,
@@ -55,6 +55,7 @@ impl<'a> AttemptView<'a> {
         self.begin();
     }
 
+    /// Emits or buffers the messages of an event, if partial messages are on.
     pub(super) fn show(&mut self, event: ModelEvent) {
         let Self { partials, output } = self;
         if let Some(partials) = partials {

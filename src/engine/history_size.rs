@@ -19,9 +19,9 @@ const RESULTS_PER_BATCH: usize = 2;
 /// of the history.
 const COVERED_HISTORIES: usize = 2;
 
-/// The room that the history keeps for the result of a call, without its names: a result of the
-/// smallest limit has a content of [`MIN_RESULT_BYTES`], details and a display text of twice that
-/// together, and the notes of the run.
+/// The room that the history keeps for the result of a call, without the call's id and name: a
+/// result of the smallest limit has a content of [`MIN_RESULT_BYTES`], details and a display text
+/// of twice that together, and the notes of the run.
 const RESULT_ROOM: usize = 5 * MIN_RESULT_BYTES;
 
 /// Returns the room that the history keeps for the results of calls.
@@ -49,9 +49,9 @@ pub(super) struct InputSize(usize);
 /// The size of a history, and its two limits: its own limit, and the limit of the pool that it
 /// shares with the histories of other runs of its tree.
 ///
-/// The messages of the run itself count for as long as it lasts; loaded messages count until a
-/// summary covers them. So neither a long run nor a long session outgrows the limits, and a session
-/// that exceeds them can continue once it is compacted.
+/// The messages of the run itself count for as long as it lasts, even those that a summary covers.
+/// Loaded messages count until a summary covers them, so that a session that exceeds the limits can
+/// continue once it is compacted; those that are covered have a limit of their own.
 #[derive(Debug)]
 pub(super) struct HistorySize {
     /// The bytes of loaded messages that a summary covers. They are not sent.
@@ -155,9 +155,10 @@ impl HistorySize {
         Err(Error::new(ErrorKind::RequestTooLarge, text))
     }
 
-    /// Checks that a message of `size` bytes may be added in the middle of a run, or after it. At
-    /// most the limit may be used, because a run with a response never loses its messages. `room`
-    /// is kept for the results of calls without one. Returns the size of the message.
+    /// Checks that a message of `size` bytes may be added in the middle of a run, or after it.
+    /// Unlike an input, it has to fit next to the loaded messages too, because a run with a
+    /// response never loses its messages. `room` bytes are kept for the results of calls without
+    /// one. Returns the size of the message.
     ///
     /// # Errors
     ///
@@ -303,7 +304,7 @@ impl HistorySize {
 
 const WITH_RESPONSE: &str = "with this answer, the history of the session would have";
 
-/// Checks that `bytes` of a response fit into a pool, if they are not counted yet.
+/// Checks that `bytes` of a response, which the pool does not count yet, fit into it.
 ///
 /// # Errors
 ///

@@ -80,7 +80,7 @@ impl SessionWriter {
     /// Appends records while tool calls run. Unlike the other writes it has no time limit after a
     /// stop, because a stop wakes only one of several concurrent calls.
     pub(super) async fn append(&self, cx: &RunContext, new_records: Vec<Record>) -> Result<()> {
-        let answers = unstored_answers(cx);
+        let answers = add_unstored_answers(cx);
         let Some(session) = self.leased.get() else {
             drop_answers(cx, &answers);
             return Ok(());
@@ -100,7 +100,7 @@ impl SessionWriter {
         cx: &RunContext,
         new_records: Vec<Record>,
     ) -> Result<()> {
-        let answers = unstored_answers(cx);
+        let answers = add_unstored_answers(cx);
         let Some(session) = self.leased.get() else {
             drop_answers(cx, &answers);
             return Ok(());
@@ -118,7 +118,7 @@ impl SessionWriter {
     /// Replaces the stored state by the state of the run. Leases a temporary session with pending
     /// calls.
     pub(super) async fn save(&self, cx: &RunContext) -> Result<()> {
-        let answers = unstored_answers(cx);
+        let answers = add_unstored_answers(cx);
         let state = cx.state(|state| {
             let is_stored = self.is_storing() || !state.pending.is_empty();
             is_stored.then(|| state.stored())
@@ -143,10 +143,10 @@ impl SessionWriter {
     }
 }
 
-/// Returns the ids of the inputs that answered questions and that no write has stored, and adds the
-/// inputs to the state. They are stored with the first effect of the answers: each write has them
-/// until one has stored them, so that of two writes at the same time either may fail.
-fn unstored_answers(cx: &RunContext) -> Vec<Arc<str>> {
+/// Adds the inputs that answered questions, and that no write has stored, to the state. Returns
+/// their ids. They are stored with the first effect of the answers: each write has them until one
+/// has stored them, so that of two writes at the same time either may fail.
+fn add_unstored_answers(cx: &RunContext) -> Vec<Arc<str>> {
     let ids = lock(&cx.shared().control).answer_ids.clone();
     if !ids.is_empty() {
         cx.state(|state| {

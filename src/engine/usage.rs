@@ -42,6 +42,7 @@ pub(super) struct ModelAttempt<'a> {
     /// The requested model, which may not be the one that answers.
     pub(super) model: &'a dyn Model,
     pub(super) request: &'a ModelRequest,
+    /// It has the estimated length of the prompt if there is a limit.
     pub(super) reservation: &'a Reservation,
 }
 

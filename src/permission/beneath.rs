@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::glob::{GlobToken, Match, intersect, segment, tokens};
+use super::glob::{GlobToken, Match, intersect, match_segment, tokens};
 use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal, root};
 
 /// The place of a pattern's paths below a folder.
@@ -10,9 +10,9 @@ use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal
 pub(crate) enum Beneath {
     /// None lies there.
     Impossible,
-    /// Any folder may hold one.
+    /// Wildcards of the pattern may match a path there: the disk shows whether they do.
     OnDisk,
-    /// A path of the pattern may lie there.
+    /// The pattern names a file or folder there, or the workspace lies there.
     Possible,
 }
 
@@ -52,6 +52,7 @@ impl PathPattern {
         let pattern = self.compared(context);
         let root = PathOf(vec![root(context)]);
         let (root, path) = (root.compared(context), path.compared(context));
+        // The names before the first wildcard.
         let end = pattern.iter().position(|segment| !is_literal(segment));
         let fixed = &pattern[..end.unwrap_or(pattern.len())];
         let beneath = path.0.iter().map(|path| {
@@ -132,7 +133,7 @@ fn may_agree(pattern: &[Segment], path: &[Segment]) -> bool {
         .enumerate()
         .all(|(at, pair)| match pair {
             (Segment::Name(wanted), Segment::Name(given)) => {
-                segment(wanted, given, at + 1 == path.len()) != Match::No
+                match_segment(wanted, given, at + 1 == path.len()) != Match::No
             }
             _ => false,
         })

@@ -28,10 +28,9 @@ pub(super) struct CallAccesses<'a> {
     pub(super) args: &'a Value,
     pub(super) read_only: bool,
     pub(super) accesses: Vec<CallAccess>,
-    /// The possible accesses of a tool that declares none and whose arguments have no well-known
-    /// names.
+    /// The accesses that any text in the arguments may mean, of an unknown tool that declares none.
     pub(super) possible: Vec<CallAccess>,
-    /// True if there are more than are examined.
+    /// True if there are more of these than are examined.
     pub(super) has_more: bool,
     /// True if the accesses are only guessed, from the arguments of an unknown tool.
     pub(super) is_guessed: bool,

@@ -46,7 +46,7 @@ pub(super) struct PathWord {
     pub(super) word: Word,
     /// The other paths it leads to.
     link_targets: Vec<Word>,
-    /// False if it is in a text of which is not known whether it is a path, or whether it runs.
+    /// False if it is not known to be a path, or to be in a command that runs.
     pub(super) is_certain: bool,
     /// True if the command itself makes a part of the word that is not known.
     pub(super) is_made: bool,
@@ -194,10 +194,11 @@ impl CommandPaths {
         }
     }
 
-    /// Returns the folders with one of these uses, and the folders that the command changes to, or
-    /// makes links to, if `matters`.
-    fn with_changes(&self, uses: &[Use], matters: bool) -> impl Iterator<Item = &PathWord> {
-        let is_other = move |path_use| matters && matches!(path_use, Use::Directory | Use::Linked);
+    /// Returns the folders with one of these uses; with `adds_changes`, also the folders that the
+    /// command changes to or makes links to.
+    fn with_changes(&self, uses: &[Use], adds_changes: bool) -> impl Iterator<Item = &PathWord> {
+        let is_other =
+            move |path_use| adds_changes && matches!(path_use, Use::Directory | Use::Linked);
         self.paths
             .iter()
             .filter(move |(path_use, _)| uses.contains(path_use) || is_other(*path_use))

@@ -10,7 +10,7 @@ use super::call_accesses::{CallAccess, CallAccesses, Command};
 use super::call_size::excess;
 use super::command_paths::{CommandPaths, PathWord};
 use super::disk::Disk;
-use super::explanation::{Explanation, decided};
+use super::explanation::{Explanation, rule_decision};
 use super::glob::Match;
 use super::matching::Matcher;
 use super::parse::{Family, family};
@@ -32,7 +32,8 @@ pub(super) struct Policy<'a> {
 }
 
 impl Policy<'_> {
-    pub(super) fn of(&self, behavior: Behavior) -> impl Iterator<Item = &Rule> {
+    /// Returns the rules of this behavior.
+    fn rules_of(&self, behavior: Behavior) -> impl Iterator<Item = &Rule> {
         self.rules
             .iter()
             .filter(move |rule| rule.behavior() == behavior)
@@ -44,7 +45,7 @@ impl Policy<'_> {
         &'s self,
         call: &CallAccesses<'_>,
     ) -> impl Iterator<Item = &'s Rule> {
-        self.of(Behavior::Allow)
+        self.rules_of(Behavior::Allow)
             .filter(move |rule| !call.is_guessed || self.matcher(rule, call).names_tool())
     }
 
@@ -65,7 +66,7 @@ impl Policy<'_> {
         call: &CallAccesses<'_>,
         possible_match: &mut Option<&'s Rule>,
     ) -> Option<&'s Rule> {
-        for rule in self.of(behavior) {
+        for rule in self.rules_of(behavior) {
             match self.matcher(rule, call).matches() {
                 Match::Yes => return Some(rule),
                 Match::Maybe => *possible_match = possible_match.or(Some(rule)),
@@ -79,9 +80,9 @@ impl Policy<'_> {
     /// Checks a call. `is_granted` is true if this session allows it already.
     pub(super) fn decide(&self, call: &CallAccesses<'_>, is_granted: bool) -> Explanation {
         // A rule about a tool as a whole needs no comparison, however large the call is.
-        let mut denials = self.of(Behavior::Deny);
+        let mut denials = self.rules_of(Behavior::Deny);
         if let Some(rule) = denials.find(|rule| self.matcher(rule, call).is_about_all()) {
-            return decided(rule);
+            return rule_decision(rule);
         }
 
         if let Some(question) = self.size_question(call) {
@@ -90,7 +91,7 @@ impl Policy<'_> {
 
         let mut possible_match = None;
         if let Some(rule) = self.first_match(Behavior::Deny, call, &mut possible_match) {
-            return decided(rule);
+            return rule_decision(rule);
         }
 
         if self.mode == PermissionMode::BypassPermissions
@@ -138,8 +139,8 @@ impl Policy<'_> {
         question
     }
 
-    /// Returns the denial of a call that a deny rule may be about, for a mode that asks no
-    /// questions about what a rule may be about.
+    /// Returns the denial of a call that a deny rule may be about. In `bypassPermissions` it takes
+    /// the place of the question.
     fn possible_denial(
         &self,
         call: &CallAccesses<'_>,
@@ -147,7 +148,7 @@ impl Policy<'_> {
     ) -> Option<Explanation> {
         let mut denial = match possible_match {
             Some(rule) => self.possible_match_question(rule),
-            None => self.hidden(call, self.of(Behavior::Deny))?,
+            None => self.hiding_question(call, self.rules_of(Behavior::Deny))?,
         };
         denial.decision = Behavior::Deny;
         Some(denial)
@@ -160,7 +161,7 @@ impl Policy<'_> {
         mut possible_match: Option<&'s Rule>,
     ) -> Option<Explanation> {
         if let Some(rule) = self.first_match(Behavior::Ask, call, &mut possible_match) {
-            return Some(decided(rule));
+            return Some(rule_decision(rule));
         }
 
         if let Some(rule) = possible_match {
@@ -176,11 +177,11 @@ impl Policy<'_> {
             .rules
             .iter()
             .filter(|rule| rule.behavior() != Behavior::Allow);
-        if let Some(question) = self.hidden(call, restricting) {
+        if let Some(question) = self.hiding_question(call, restricting) {
             return Some(question);
         }
 
-        let text = match self.protected(call) {
+        let text = match self.changed_protected_path(call) {
             Some(path) => format!("{} decides what runs later", short_path(&path)),
             None => self.unread_part(call)?.to_string(),
         };
@@ -212,7 +213,7 @@ impl Policy<'_> {
     }
 
     /// Returns the first protected path that the call changes, as the call names it.
-    fn protected(&self, call: &CallAccesses<'_>) -> Option<String> {
+    fn changed_protected_path(&self, call: &CallAccesses<'_>) -> Option<String> {
         let possible = call.possible.iter().filter(|_| !call.read_only);
         let is_command = |access: &&CallAccess| matches!(access, CallAccess::Command(_));
         let accesses = call.accesses.iter();
@@ -229,8 +230,8 @@ impl Policy<'_> {
         })
     }
 
-    /// Returns the reason why a part of a command was not examined, or may be misread, and may write
-    /// a protected path: a part that was not examined may write any.
+    /// Returns the reason why a part of a command may write a protected path that the analysis does
+    /// not see: it was not examined, or it may be misread and has a piece of a protected name.
     fn unread_part<'c>(&self, call: &'c CallAccesses<'_>) -> Option<&'c Reason> {
         // Most texts in the arguments of an unknown tool are no commands.
         let mut commands = call.commands().filter(|_| !call.is_guessed);
@@ -469,7 +470,7 @@ impl Policy<'_> {
         };
 
         let path = command.paths.path_of(path_word, self.context);
-        let is_covered = self.mode == PermissionMode::AcceptEdits && path.is_inside(self.context)
+        let is_covered = self.mode == PermissionMode::AcceptEdits && path.is_below(self.context)
             || path.is_known() && is_allowed(&path);
         let may_be_other = path_word.word.is_glob() || path_word.is_led();
         path_word.is_discarded() || !may_be_other && is_covered
@@ -505,7 +506,7 @@ impl Policy<'_> {
         !call.is_guessed
             && call.accesses.iter().all(|access| match access {
                 CallAccess::Write(path) | CallAccess::Read(path) => {
-                    PathOf::of_text(path, self.context).is_inside(self.context)
+                    PathOf::of_text(path, self.context).is_below(self.context)
                 }
                 CallAccess::Command(_) | CallAccess::Url(_) | CallAccess::Agent(_) => false,
             })

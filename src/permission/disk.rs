@@ -14,12 +14,12 @@ use super::paths::{Segment, text_of};
 const MAX_ENTRIES: usize = 4096;
 /// The maximum work of one decision: comparisons of an entry with a rule.
 const MAX_WORK: usize = 1 << 18;
-/// The maximum work of a decision that is made where it is asked for, about 10 ms.
+/// The maximum work of a decision that is made on the executor, about 10 ms.
 const SHORT_WORK: usize = 1 << 12;
 /// The work of reading one entry, or of opening a folder.
 const ENTRY_WORK: usize = 4;
 
-/// The folders of this machine as one decision reads them: each once, until its work is done.
+/// The folders of this machine as one decision reads them: each once, up to a maximum of work.
 #[derive(Debug)]
 pub(super) struct Disk {
     work: Cell<usize>,
@@ -80,12 +80,12 @@ impl Disk {
         Self::new(SHORT_WORK)
     }
 
-    /// The reason why a decision that needed more than its work is a question.
+    /// The reason why a decision that needed more than the maximum work is a question.
     pub(super) const LIMIT: &str = "\
         it names too many folders to look through: a decision reads at most 65,536 entries, and \
         compares entries with rules at most 262,144 times";
 
-    /// Returns `true` if the decision needed more than its work.
+    /// Returns `true` if the decision needed more than the maximum work.
     pub(super) fn is_exhausted(&self) -> bool {
         self.work.get() > self.max_work
     }

@@ -58,7 +58,7 @@ impl fmt::Display for Explanation {
 }
 
 /// Returns the decision of a rule to deny or to ask.
-pub(super) fn decided(rule: &Rule) -> Explanation {
+pub(super) fn rule_decision(rule: &Rule) -> Explanation {
     let reason = match (rule.message(), rule.behavior()) {
         (Some(message), _) => message.to_owned(),
         (None, Behavior::Ask) => format!("rule {rule} asks"),

@@ -3,9 +3,10 @@
 use super::paths::{PathContext, Segment, resolve, root};
 use super::shell::{Analysis, Part, Use, Word};
 
-/// Changes of directory that are followed one by one; after more, a relative path may be anywhere.
+/// The number of changes of folder up to which each folder is resolved from all before it as well;
+/// with more, a relative path may be anywhere.
 pub(super) const MAX_DIRECTORIES: usize = 4;
-/// The maximum number of directories that are followed from the workspace after more changes.
+/// The maximum number of folders that are resolved if there are more, from the workspace alone.
 const MAX_BASES: usize = 16;
 
 /// The folders that a command changes to.
@@ -33,8 +34,8 @@ impl Folders {
         Self::new(self.directories.clone(), context)
     }
 
-    /// Returns the word from the folder of the command, if it begins with a folder that the command
-    /// has left: `~-/x`, `~1/x`, `$OLDPWD/x`.
+    /// Returns the word with `$PWD` in the place of its beginning, if that is a folder that the
+    /// command has left: `~-/x`, `~1/x`, `$OLDPWD/x`.
     pub(super) fn left_word(&self, word: &Word) -> Option<Word> {
         if self.directories.is_empty() {
             return None;

@@ -116,7 +116,7 @@ impl<'a> LinePaths<'a> {
 pub(super) struct FormWords<'a> {
     pub(super) name: &'a str,
     pub(super) command: &'a SimpleCommand,
-    pub(super) place: LinePaths<'a>,
+    pub(super) line: LinePaths<'a>,
 }
 
 impl FormWords<'_> {
@@ -209,7 +209,7 @@ impl FormWords<'_> {
         let words = FormWords {
             name: &name,
             command: &command,
-            place: self.place,
+            line: self.line,
         };
         rule.len() < 2 || name != file_name(&rule[0]) || words.may_be_about(rule)
     }
@@ -271,7 +271,7 @@ impl FormWords<'_> {
         };
         let is_open = |word: &Word| word.literal_prefix().starts_with([':', '*']);
         let roots = || operands.iter().filter(is_root);
-        roots().count() > 16 || roots().any(|w| is_open(w) || self.place.may_meet(".", w))
+        roots().count() > 16 || roots().any(|w| is_open(w) || self.line.may_meet(".", w))
     }
 
     /// Returns `true` if no operand of the command may be what the operand of a rule is, the one at
@@ -312,7 +312,7 @@ impl FormWords<'_> {
                 };
                 operands.len() > 1
                     && operands.len() >= count
-                    && !(at == 0 && self.place.renames_remotes)
+                    && !(at == 0 && self.line.renames_remotes)
                     && words.iter().all(is_plain)
                     && !names()
             }
@@ -351,7 +351,7 @@ impl FormWords<'_> {
         is_fed
             || is_open
             || words.len() > MAX_PATHS
-            || paths.any(|word| self.place.may_meet(rule_word, word))
+            || paths.any(|word| self.line.may_meet(rule_word, word))
     }
 
     /// Returns `true` if a word may name the file of a rule, which may be in another folder.

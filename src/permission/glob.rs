@@ -178,9 +178,9 @@ fn braces(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     Some((&text[..start], items, &text[end + 1..]))
 }
 
-/// One name against another; both may hold wildcards. In folders on the way, the shell may be set
-/// to match dots.
-pub(super) fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) -> Match {
+/// Matches a name of a pattern against a name of a path; both may hold wildcards. In folders on the
+/// way, a wildcard also matches a dot at the beginning, because the shell may be set to do so.
+pub(super) fn match_segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) -> Match {
     let is_wild = |token: &GlobToken| literal_char(token).is_none();
     if !given.iter().chain(wanted).any(is_wild) {
         return (given == wanted).into();

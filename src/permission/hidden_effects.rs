@@ -56,7 +56,7 @@ struct Projects {
 
 impl Policy<'_> {
     /// Returns the question about a command that may hide what one of the rules is about.
-    pub(super) fn hidden<'s>(
+    pub(super) fn hiding_question<'s>(
         &'s self,
         call: &CallAccesses<'_>,
         rules: impl Iterator<Item = &'s Rule>,

@@ -52,8 +52,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the targets of words to which `folders` do not apply, because options of other
-    /// commands, such as `-C`, name them.
+    /// Returns the lookup for words of commands that do not run in `folders`, because these are
+    /// named by options of other commands, such as `-C`.
     pub(super) fn without<'w>(&self, folders: impl Iterator<Item = &'w Word>) -> Self {
         let mut directories = self.folders.directories.clone();
         for folder in folders {
@@ -297,7 +297,7 @@ fn resolve(path: &Path) -> Option<PathBuf> {
     let mut door = None;
     let read_link = |path: &Path| {
         if path.starts_with("/proc") {
-            // What follows it counts from another folder, `..` among them.
+            // The names behind a door, also `..`, are resolved from another folder.
             if door.is_none() && path.to_str().is_some_and(is_door) {
                 door = Some(path.to_owned());
             }

@@ -28,14 +28,14 @@ impl<'a> Matcher<'a> {
     /// Matches a deny or ask rule against everything the call does, or may do: `Maybe` if an
     /// argument, or a command that is known in part, may be what the rule is about.
     pub(super) fn matches(self) -> Match {
-        match self.certain_match() {
+        match self.known_match() {
             Match::No if self.may_match() => Match::Maybe,
-            certain_match => certain_match,
+            known_match => known_match,
         }
     }
 
     /// Matches a deny or ask rule against everything the call does as far as it is known.
-    pub(super) fn certain_match(self) -> Match {
+    pub(super) fn known_match(self) -> Match {
         let by_name = self.names_tool();
         let Self { rule, call, .. } = self;
         match &rule.kind {
@@ -87,9 +87,9 @@ impl<'a> Matcher<'a> {
                 let may_be = |command: &Command| {
                     patterns.iter().any(|pattern| {
                         let commands = &command.analysis.commands;
-                        let place = LinePaths::new(&command.paths, context, pattern, commands);
+                        let line = LinePaths::new(&command.paths, context, pattern, commands);
                         let mut commands = commands.iter();
-                        commands.any(|command| pattern.may_be_about(command, &place))
+                        commands.any(|command| pattern.may_be_about(command, &line))
                     })
                 };
                 let catches = |command: &Command| {
@@ -398,7 +398,7 @@ fn governs_agents(rule: &Rule) -> bool {
     names.iter().any(|name| name == "Agent" || name == "Task")
 }
 
-/// `mcp__server` is every tool of the server.
+/// Returns `true` if the rule names the server of the tool: `mcp__server` is about all its tools.
 pub(super) fn is_server_of(rule: &str, tool: &str) -> bool {
     rule.strip_prefix("mcp__")
         .is_some_and(|server| !server.is_empty() && !server.contains("__"))

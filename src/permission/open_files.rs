@@ -1,4 +1,7 @@
 //! Files and folders that processes have open, which have paths of their own.
+//!
+//! A *door* is a path in `/proc` where a process shows its memory, its environment or another
+//! folder, such as `/proc/self/cwd`.
 
 use super::folders::Folders;
 use super::glob::{GlobToken, intersect, tokens};
@@ -6,8 +9,9 @@ use super::path_words::{WordUse, path_words};
 use super::paths::{PathContext, PathOf, Segment, start, text_of};
 use super::shell::{Analysis, Files, Use, Word};
 
-/// Returns the files that the command opens to read and may change by the name of an open file,
-/// such as `/dev/fd/3`, and those that it opens to write and may read so, with this use.
+/// Returns the files that the command opens to read and may also change, and those that it opens to
+/// write and may also read, because it uses the name of an open file, such as `/dev/fd/3`. Each has
+/// the second use.
 pub(super) fn reopened(
     analysis: &Analysis,
     context: &PathContext,
@@ -40,8 +44,8 @@ pub(super) fn reopened(
     reopened
 }
 
-/// Returns `true` if the path may be a file that is open, but for one that programs mostly have
-/// open to change it, or else to read it.
+/// Returns `true` if the path may be an open file. With `changes`, the output and the errors of a
+/// program do not count, which it writes in any case; without, its input does not.
 fn is_open_file(path: &PathOf, changes: bool) -> bool {
     let (names, usual_numbers): (&[&str], &[&str]) = if changes {
         (&["stdin"], &["1", "2"])
@@ -61,13 +65,12 @@ fn is_open_file(path: &PathOf, changes: bool) -> bool {
     })
 }
 
-/// Returns `true` if an absolute path is, or leads through, what a process shows of other folders.
+/// Returns `true` if an absolute path is a door or leads through one.
 pub(super) fn is_door(path: &str) -> bool {
     leads_elsewhere(&start(Some(path), ""))
 }
 
-/// Returns `true` if the path lies in the part of `/proc` where a process shows its memory, its
-/// environment and other folders, or in a folder that is open.
+/// Returns `true` if the path is a door, leads through one, or lies in a folder that is open.
 pub(super) fn leads_elsewhere(path: &[Segment]) -> bool {
     const DOORS: [&str; 8] = ["root", "cwd", "fd", "task", "environ", "mem", "maps", "exe"];
     const OPEN: [&str; 4] = ["fd", "stdin", "stdout", "stderr"];

@@ -1,4 +1,7 @@
 //! The normalization of command options for deny and ask rules.
+//!
+//! A *flag* is a word that begins with a dash, such as `-rf`: its letters, or its long name, are
+//! options.
 
 use super::paths::lexical;
 use super::programs::{first_operand, has_fixed_end, is_uncertain, unversioned_name};
@@ -10,7 +13,7 @@ use super::shell::Word;
 /// about one of a group matches all of it, as is right for a rule to deny or to ask. An option
 /// without `=` has no other name. The table has the options that rules are written about and those
 /// of daily use.
-const SAME: &str = "\
+const OPTION_NAMES: &str = "\
 rm|r=R=--recursive f=--force i=--interactive d=--dir v=--verbose --no-preserve-root --one-file-system
 cp gcp mv ln mkdir|r=R=--recursive f=--force a=--archive v=--verbose s=--symbolic p=--preserve=--parents
 find gfind|--delete --exec --execdir --ok --okdir
@@ -100,7 +103,7 @@ pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bo
 }
 
 fn groups_of(program: &str) -> &'static str {
-    let mut rows = SAME.lines().filter_map(|row| row.split_once('|'));
+    let mut rows = OPTION_NAMES.lines().filter_map(|row| row.split_once('|'));
     let row = rows.find(|(names, _)| names.split(' ').any(|name| name == program));
     row.map_or("", |(_, groups)| groups)
 }

@@ -11,7 +11,7 @@ use super::rule::{Behavior, Rule, RuleKind};
 use super::url::UrlPattern;
 use super::values::NAME_ARGUMENTS;
 
-/// The subject of a tool's specifier, by the tool's name.
+/// The kind of a tool, which decides what a specifier of its rules is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Command,
@@ -29,7 +29,7 @@ const MAX_RULE_BYTES: usize = 64 * 1024;
 const QUOTED_CHARS: usize = 200;
 
 /// Tools that take no specifier at all.
-const PLAIN: &str =
+const NO_SPECIFIER: &str =
     "WebSearch internet_search web_search TodoWrite write_todos AskUserQuestion current_datetime";
 
 /// The arguments that are the command of a shell tool.
@@ -44,6 +44,7 @@ const AGENT_ARGUMENTS: &[&str] = &[
     "run_in_background",
 ];
 
+/// Returns the family of the tool with this name.
 pub(super) fn family(name: &str) -> Family {
     match name {
         "Bash" | "bash" | "execute" | "exec" | "shell" | "run_command" | "Shell" => Family::Command,
@@ -59,7 +60,7 @@ pub(super) fn family(name: &str) -> Family {
     }
 }
 
-/// Reads a rule, of which the behavior may be known.
+/// Parses a rule with this behavior; without one, its prefix decides, or else it is one to allow.
 ///
 /// # Errors
 ///
@@ -162,7 +163,7 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<RuleKind, String
         _ => Family::Other,
     };
 
-    let takes_none = |name: &String| PLAIN.split(' ').any(|known| known == name);
+    let takes_none = |name: &String| NO_SPECIFIER.split(' ').any(|known| known == name);
     if names.iter().any(takes_none) {
         return Err(format!("{tool} takes no specifier; write {tool}"));
     }

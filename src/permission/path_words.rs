@@ -14,7 +14,8 @@ pub(super) struct WordUse {
     pub(super) files: Files,
     /// True if the program may change the file that the word names.
     pub(super) is_changed: bool,
-    /// True if the program makes, replaces or removes it, or may do so with the folder of git.
+    /// True if the program may make, replace or remove it, or it may be the folder of git in which
+    /// the program puts files.
     pub(super) is_replaced: bool,
     /// True if the program is known to make, replace or remove it, and is not `mkdir`.
     pub(super) is_written: bool,
@@ -172,7 +173,8 @@ fn unlabelled(word: &Word) -> Option<Word> {
     (!file.is_empty()).then(|| Word::from_text(file))
 }
 
-/// Returns the word, and what it is if the program expands `~`. The shell expands no quoted one.
+/// Returns the word and, if it begins with `~/`, the word in the home directory: a program may
+/// expand `~` where the shell does not, because it is quoted.
 fn spellings(word: Word) -> impl Iterator<Item = Word> {
     let home = word.without_prefix("~/").map(|_| word.clone().with_home());
     home.into_iter().chain([word])

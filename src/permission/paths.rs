@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::folders::Folders;
-use super::glob::{GlobToken, Match, literal_char, segment, tokens};
+use super::glob::{GlobToken, Match, literal_char, match_segment, tokens};
 use super::links::pattern_destination;
 use super::open_files::{leads_elsewhere, lies_in_open_folder};
 use super::shell::{Part, Word};
@@ -345,8 +345,8 @@ impl PathOf {
         self.0.iter().any(|path| root.starts_with(path))
     }
 
-    /// Returns `true` if it certainly lies in the workspace.
-    pub(crate) fn is_inside(&self, context: &PathContext) -> bool {
+    /// Returns `true` if it certainly lies in the workspace, and is not the workspace itself.
+    pub(crate) fn is_below(&self, context: &PathContext) -> bool {
         let root = root(context);
         self.is_within(context) && self.0.iter().all(|path| path.len() > root.len())
     }
@@ -470,7 +470,7 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
                 (Some(Segment::Name(wanted)), Some(Segment::Name(given))) => {
                     match next_row[j + 1] {
                         Match::No => Match::No,
-                        end => end.min(segment(wanted, given, j + 1 == path.len())),
+                        end => end.min(match_segment(wanted, given, j + 1 == path.len())),
                     }
                 }
                 (Some(_), Some(_)) => Match::Maybe,

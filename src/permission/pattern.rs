@@ -146,7 +146,7 @@ impl CommandPattern {
             return self.is_any();
         }
         let allows_more_words = self.allows_more_words || self.words.last().is_some_and(ends_open);
-        self.may_name(command)
+        self.may_name_program_of(command)
             && variants(&command.argv).iter().any(|argv| {
                 self.match_words(argv, allows_more_words, &word_matches)
                     || self.match_text(argv)
@@ -156,7 +156,7 @@ impl CommandPattern {
 
     /// Returns `false` if the pattern names another program than that of the command, and no file
     /// that it may run.
-    pub(super) fn may_name(&self, command: &SimpleCommand) -> bool {
+    pub(super) fn may_name_program_of(&self, command: &SimpleCommand) -> bool {
         let program = self.words.first().and_then(PatternWord::tokens);
         let text: Option<String> = program.and_then(|p| p.iter().map(literal_char).collect());
         let name = command.program().map(|name| name.to_lowercase());
@@ -198,7 +198,7 @@ impl CommandPattern {
         next_row[0]
     }
 
-    /// Returns the pattern over the words joined by blanks: `*` crosses words.
+    /// Matches the pattern against the words joined by blanks, so that `*` crosses words.
     fn match_text(&self, argv: &[Word]) -> bool {
         let is_open = |word: &[GlobToken]| word.contains(&GlobToken::Many);
         let mut words = self.words.iter().map(PatternWord::tokens);
@@ -220,8 +220,8 @@ impl CommandPattern {
         matches(&pattern, &chars(&texts.join(" ")))
     }
 
-    /// Returns the pattern's flags wherever they stand, its other words in order: `rm -rf*` is also
-    /// `rm -f x -r` and `rm --recursive --force`.
+    /// Matches the pattern's flags wherever they stand, and its other words in order: `rm -rf*` is
+    /// also `rm -f x -r` and `rm --recursive --force`.
     fn match_flags(&self, argv: &[Word]) -> bool {
         let parts = self.parts().zip(WordsAndFlags::of(argv));
         let Some((pattern_parts, command_parts)) = parts else {

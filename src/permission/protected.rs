@@ -31,7 +31,7 @@ const ANYWHERE: &str = "\
     .agentcore/** .claude .mcp.json AGENTS.md CLAUDE.md CLAUDE.local.md .cursor SKILL.md";
 
 /// The length of the pieces of protected names that unusual commands are searched for.
-const PIECE: usize = 4;
+const PIECE_LEN: usize = 4;
 /// The names in folders of git that are searched for in pieces.
 const PIECES_OF_GIT: [&str; 4] = [".git/hooks", ".git/config", ".git/HEAD", "skills/"];
 /// Pieces of common words, and `.env`, which is not protected itself.
@@ -169,7 +169,7 @@ pub(super) fn in_protected_folders(name: &str) -> impl Iterator<Item = String> {
 /// Returns the pieces of a name, in lower case.
 fn pieces(name: &str) -> Vec<Vec<u8>> {
     let name = name.to_lowercase().into_bytes();
-    name.windows(name.len().clamp(1, PIECE))
+    name.windows(name.len().clamp(1, PIECE_LEN))
         .map(<[u8]>::to_vec)
         .collect()
 }
@@ -191,19 +191,19 @@ fn without_marks(text: &str) -> Vec<u8> {
 /// The paths that need an answer before they are written.
 #[derive(Clone, Copy)]
 pub(super) struct ProtectedPaths<'a> {
-    /// Paths that the program protects.
+    /// The paths of [`PermissionRules::protect`](super::PermissionRules::protect).
     pub(super) own: &'a [PathPattern],
     /// The files that the rules were read from.
     pub(super) sources: &'a [PathPattern],
-    /// Paths that agents may write, because the program made them their memory.
+    /// The memory of the agent, which it may write.
     pub(super) memory: &'a [String],
     pub(super) context: &'a PathContext,
     pub(super) disk: &'a Disk,
 }
 
 impl ProtectedPaths<'_> {
-    /// Returns `true` if a text has a piece of the name of a protected file, however its marks
-    /// divide it.
+    /// Returns `true` if a text has a piece of the name of a protected file, even if quotes and
+    /// other marks of the shell divide the name.
     pub(super) fn may_be_in_pieces(&self, text: &str) -> bool {
         static PIECES: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
             let names = ANYWHERE.split_whitespace().chain(PIECES_OF_GIT);
@@ -221,7 +221,7 @@ impl ProtectedPaths<'_> {
             let name = names.find(|name| !name.is_empty() && !name.contains(['*', '?']));
             name.is_some_and(|name| pieces(name).into_iter().any(has))
         };
-        text.windows(PIECE).any(|piece| PIECES.contains(piece)) || self.own.iter().any(is_own)
+        text.windows(PIECE_LEN).any(|piece| PIECES.contains(piece)) || self.own.iter().any(is_own)
     }
 
     /// Returns `true` if writing `path` may change a protected path.
@@ -254,8 +254,8 @@ impl ProtectedPaths<'_> {
         path.0.iter().any(is_made) && !self.is_memory(path)
     }
 
-    /// Returns `true` if a path that the program protects lies in a folder. For the files of the
-    /// rules, the workspace itself does not count: everyday commands work on all of it.
+    /// Returns `true` if an own path, or a file of the rules, lies in a folder. For the files of
+    /// the rules, the workspace itself does not count: everyday commands work on all of it.
     pub(super) fn has_own_path_in(&self, folder: &PathOf) -> bool {
         let lies_in = |pattern: &PathPattern| {
             pattern.beneath(folder, self.context, false) == Beneath::Possible

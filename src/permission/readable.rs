@@ -14,10 +14,10 @@ use super::matching::Matcher;
 use super::paths::{PathContext, PathOf, Segment, best_match};
 use super::rule::{Behavior, Rule, RuleKind};
 
-/// The maximum size of the remembered folders. A walk shows the files of a folder one after
-/// another, so that few folders are looked up again after they were dropped.
-const MAX_FOLDERS: usize = 1024 * 1024;
-/// The size of a folder in addition to its paths.
+/// The maximum size of the remembered folders, in bytes. A walk shows the files of a folder one
+/// after another, so that few folders are looked up again after they were dropped.
+const MAX_SIZE: usize = 1024 * 1024;
+/// The size of a folder in addition to its paths, in bytes.
 const FOLDER_OVERHEAD: usize = 128;
 
 /// The rules that may keep a file from being shown.
@@ -28,12 +28,12 @@ pub(super) struct Readable {
     /// The patterns of the rules, as paths are compared with them.
     patterns: Vec<Vec<Segment>>,
     context: PathContext,
-    folders: Mutex<Folders>,
+    folders: Mutex<FolderTargets>,
 }
 
 /// The targets of links in the folders of the files shown last.
 #[derive(Default)]
-struct Folders {
+struct FolderTargets {
     targets: HashMap<String, Option<String>>,
     size: usize,
 }
@@ -60,7 +60,7 @@ impl Readable {
                 Behavior::Allow => false,
                 Behavior::Deny => matcher.governs_reads(),
                 // A question about the call itself has already been answered.
-                Behavior::Ask => matcher.governs_reads() && matcher.certain_match() == Match::No,
+                Behavior::Ask => matcher.governs_reads() && matcher.known_match() == Match::No,
             };
             withholds.then(|| pattern.compared(context))
         });
@@ -103,14 +103,14 @@ impl Readable {
     }
 }
 
-impl Folders {
+impl FolderTargets {
     /// Returns the target of a folder, which `look_up` finds if it is not remembered.
     fn target(&mut self, folder: &str, look_up: impl FnOnce() -> Option<String>) -> Option<&str> {
         if !self.targets.contains_key(folder) {
             let target = look_up();
             let target_len = target.as_ref().map_or(0, String::len);
             let size = folder.len() + target_len + FOLDER_OVERHEAD;
-            if self.size + size > MAX_FOLDERS {
+            if self.size + size > MAX_SIZE {
                 self.targets.clear();
                 self.size = 0;
             }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn folders_of_a_large_tree_are_not_all_remembered() {
-        let mut folders = Folders::default();
+        let mut folders = FolderTargets::default();
         let mut max_count = 0;
         for number in 0..100_000 {
             let folder = format!("folder/{number}");
@@ -142,6 +142,6 @@ mod tests {
             max_count = max_count.max(folders.targets.len());
         }
         assert!(max_count > 1_000, "{max_count}");
-        assert!(max_count <= MAX_FOLDERS / FOLDER_OVERHEAD, "{max_count}");
+        assert!(max_count <= MAX_SIZE / FOLDER_OVERHEAD, "{max_count}");
     }
 }

@@ -1,7 +1,7 @@
 //! Commands that a rule to deny or to ask may be about.
 //!
-//! A word of the rule that is missing from a command proves in two cases only that the rule is not
-//! about it: it is in the place of a subcommand, or the form of the command is known completely.
+//! If a word of the rule is missing from a command, the rule may be about the command all the same,
+//! unless the word names a subcommand, or the form of the command is known completely.
 
 use std::borrow::Cow;
 
@@ -18,17 +18,17 @@ const TESTERS: &str = "pytest mocha jest vitest ava tap phpunit pest rspec playw
 impl CommandPattern {
     /// Returns `true` unless the command runs another program or subcommand than those of the
     /// pattern, or has a form in which a word of the pattern is certainly missing.
-    pub(super) fn may_be_about(&self, command: &SimpleCommand, place: &LinePaths<'_>) -> bool {
+    pub(super) fn may_be_about(&self, command: &SimpleCommand, line: &LinePaths<'_>) -> bool {
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let Some((program, arguments)) = texts.split_first() else {
             return false;
         };
-        if self.may_be_about_wrapped(command, place) {
+        if self.may_be_about_wrapped(command, line) {
             return true;
         }
         let script = arguments.iter().find(|text| !text.starts_with('-'));
         let script = script.filter(|_| runs_files(&program.to_lowercase()));
-        if !self.may_name(command) && script.is_none() {
+        if !self.may_name_program_of(command) && script.is_none() {
             return false;
         }
         let Some(mut name) = command.program().map(|name| name.to_lowercase()) else {
@@ -47,7 +47,7 @@ impl CommandPattern {
         let words = FormWords {
             name: &name,
             command: &renamed,
-            place: *place,
+            line: *line,
         };
         if may_match_word(program, &name) || may_match_word(program, unversioned_name(&name)) {
             return arguments.iter().any(|word| word != "*") && words.may_be_about(&texts);
@@ -63,7 +63,7 @@ impl CommandPattern {
 
     /// Returns `true` if the pattern names a wrapper and a program behind it, and may be about a
     /// command that the wrapper starts, perhaps through others.
-    fn may_be_about_wrapped(&self, command: &SimpleCommand, place: &LinePaths<'_>) -> bool {
+    fn may_be_about_wrapped(&self, command: &SimpleCommand, line: &LinePaths<'_>) -> bool {
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let Some(wrapper) = texts.first().filter(|name| command.via.contains(name)) else {
             return false;
@@ -76,7 +76,7 @@ impl CommandPattern {
         let inner = self.with_words(self.words()[*at..].to_vec());
         // What only may run is not compared word by word, as behind no wrapper.
         let may_be_about = |inner: &Self| {
-            inner.may_be_about(command, place)
+            inner.may_be_about(command, line)
                 || command.is_unmodeled() && inner.may_be_started_by(command, false)
         };
         let mut spellings = inner.spellings().into_iter();

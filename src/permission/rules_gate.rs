@@ -373,7 +373,7 @@ impl PermissionRules {
             }
             Behavior::Ask => ToolDecision::ask(question(&call, &explanation)),
         };
-        // A denial is reported with it, and to decide again may take as long as the first time.
+        // A denial is reported with its explanation: to make it again may take as long as before.
         decision.with_explanation(text)
     }
 
@@ -454,9 +454,8 @@ impl PermissionGate for PermissionRules {
     }
 
     /// The caller explains a large call on a thread for blocking work, and any other call on the
-    /// executor: an explanation of the latter that would take long is omitted. The decisions of
-    /// these rules have their explanations already (`ToolDecision::with_explanation`), so `None`
-    /// omits none of those.
+    /// executor, where an explanation that would take long is omitted. No decision of these rules
+    /// is then without one: each has its explanation already (`ToolDecision::with_explanation`).
     fn explain(&self, request: &GateRequest) -> Option<String> {
         let explain = |disk: &Disk| {
             let call = CallAccesses::of(&request.call, &*request.tool, &self.context, disk);

@@ -5,7 +5,7 @@ use super::rule::{Behavior, Rule};
 use super::shell::{Analysis, Word};
 use super::url::Url;
 
-/// Allow rules that would have covered this call and nothing broader. Empty if there are none.
+/// Returns rules to allow that would have covered this call and nothing broader, if there are any.
 pub(super) fn suggest(call: &CallAccesses<'_>) -> Vec<Rule> {
     let mut rules = Vec::new();
     if call.is_guessed {

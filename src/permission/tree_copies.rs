@@ -160,7 +160,7 @@ struct Comparison<'a> {
     /// True if any link lies in the target.
     has_link: bool,
     /// True if a part of the target is not known.
-    is_cut: bool,
+    is_incomplete: bool,
 }
 
 impl<'a> Comparison<'a> {
@@ -172,14 +172,14 @@ impl<'a> Comparison<'a> {
             entry_count: 0,
             links: Vec::new(),
             has_link: false,
-            is_cut: false,
+            is_incomplete: false,
         }
     }
 
     /// Returns the links with the names of copied files. If there may be others, an unknown word,
     /// which may be any link, is among them.
     fn links(mut self) -> Vec<Word> {
-        if self.is_cut && self.has_link || self.disk.is_exhausted() {
+        if self.is_incomplete && self.has_link || self.disk.is_exhausted() {
             self.links.push(Word::unknown());
         }
         self.links
@@ -189,7 +189,7 @@ impl<'a> Comparison<'a> {
     /// source, the copied files may have any names.
     fn compare(&mut self, source: Option<&[Segment]>, target: &[Segment]) {
         let Some(targets) = self.disk.expand(target, true) else {
-            self.is_cut = true;
+            self.is_incomplete = true;
             return;
         };
         let sources: Vec<_> = match source.map(|source| self.disk.expand(source, true)) {
@@ -263,7 +263,7 @@ impl<'a> Comparison<'a> {
         let entries = match &*listing {
             Listing::Missing => return Vec::new(),
             Listing::Closed | Listing::Unknown => {
-                self.is_cut = true;
+                self.is_incomplete = true;
                 return Vec::new();
             }
             Listing::Entries(entries) => entries,
@@ -272,7 +272,7 @@ impl<'a> Comparison<'a> {
         self.has_link |= !is_closed && entries.iter().any(|entry| entry.is_link);
         self.entry_count += entries.len();
         if self.entry_count > MAX_ENTRIES {
-            self.is_cut = true;
+            self.is_incomplete = true;
             return Vec::new();
         }
 
@@ -282,7 +282,7 @@ impl<'a> Comparison<'a> {
         for entry in entries {
             match &entry.name {
                 Some(name) => names.push(name.clone()),
-                None => self.is_cut = true,
+                None => self.is_incomplete = true,
             }
         }
         names

@@ -107,7 +107,7 @@ impl UrlPattern {
 
                 (scheme == "*" || *scheme == url.scheme)
                     && is_match(host, authority)
-                    && (*has_port || url.default_port)
+                    && (*has_port || url.has_usual_port)
                     && is_match(path_and_query, &url.path_and_query)
             }
         }
@@ -180,7 +180,8 @@ pub(crate) struct Url {
     /// The host and the port, if there is a usual one for the scheme or the URL has one.
     authority: String,
     port: Option<u16>,
-    default_port: bool,
+    /// True if the port is the usual one of the scheme.
+    has_usual_port: bool,
     path_and_query: String,
 }
 
@@ -263,7 +264,7 @@ impl Url {
             },
             host,
             port,
-            default_port: port == usual,
+            has_usual_port: port == usual,
             path_and_query: format!("{path}{query}"),
         })
     }

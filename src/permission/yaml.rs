@@ -59,7 +59,7 @@ impl PermissionConfig {
             return Err(Error::new(ErrorKind::Config, text));
         }
 
-        let block: Option<Block> = from_str_with_options(yaml, plain()).map_err(|error| {
+        let block: Option<Block> = from_str_with_options(yaml, settings()).map_err(|error| {
             let text = match (duplicate_key(&error), error.location()) {
                 (Some(text), Some(place)) => {
                     let (line, column) = (place.line(), place.column());
@@ -71,16 +71,17 @@ impl PermissionConfig {
         })?;
         let block = block.unwrap_or_default();
         Ok(Self {
-            allow: texts(Behavior::Allow, block.allow)?,
-            deny: texts(Behavior::Deny, block.deny)?,
-            ask: texts(Behavior::Ask, block.ask)?,
+            allow: checked_texts(Behavior::Allow, block.allow)?,
+            deny: checked_texts(Behavior::Deny, block.deny)?,
+            ask: checked_texts(Behavior::Ask, block.ask)?,
             mode: block.mode,
         })
     }
 }
 
-/// Errors without the lines around them, which may hold what is not for logs.
-fn plain() -> Options {
+/// Returns the settings of the parser: its limits, and errors without the lines around them, which
+/// may hold what is not for logs.
+fn settings() -> Options {
     options! {
         with_snippet: false,
         budget: serde_saphyr::budget! { max_events: MAX_EVENTS, max_nodes: MAX_EVENTS },
@@ -88,7 +89,7 @@ fn plain() -> Options {
     }
 }
 
-fn texts(behavior: Behavior, rules: Vec<Spanned<String>>) -> Result<Vec<String>> {
+fn checked_texts(behavior: Behavior, rules: Vec<Spanned<String>>) -> Result<Vec<String>> {
     let checked = rules.into_iter().map(|rule| {
         let (line, column) = (rule.defined.line(), rule.defined.column());
         let place = format!("permissions: line {line}, column {column}");

@@ -202,9 +202,8 @@ static ROWS: LazyLock<HashMap<&str, Vec<Row>>> = LazyLock::new(|| {
     rows
 });
 
-/// Returns the files of a command of the program `name`, of which these are the words without
-/// options, and these the options; `None` if it may work with any. `is_open` is true if other words
-/// may be options.
+/// Returns the files of a command of the program `name`; `None` if it may work with any. `words`
+/// are its words without the `options`. `is_open` is true if other words may be options.
 pub(crate) fn known_files(
     name: &str,
     words: &[String],

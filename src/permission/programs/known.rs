@@ -149,8 +149,8 @@ pub(super) fn is_listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
 
-/// Returns the entry of a command of the program `name`, of which these are the words without
-/// options, and these the options. The entry decides on more than `depth` words.
+/// Returns the entry of a command of the program `name`. `words` are its words without the
+/// `options`. An entry fits only if it has more than `depth` words, or none.
 pub(crate) fn known(
     name: &str,
     words: &[String],

@@ -70,7 +70,8 @@ pub(crate) fn is_launcher(name: &str, words: &[String]) -> bool {
         || is_listed(&LAUNCHER_ENTRIES, name, words)
 }
 
-/// Returns `true` if it does so elsewhere, or for a package.
+/// Returns `true` if `name` runs what stands in its arguments elsewhere or from a package, or if
+/// this subcommand of it runs any program here.
 pub(crate) fn runs_elsewhere(name: &str, words: &[String]) -> bool {
     is_listed(&ELSEWHERE_ENTRIES, name, words) || is_listed(&HERE_ENTRIES, name, words)
 }
@@ -82,7 +83,7 @@ pub(crate) fn is_console(name: &str) -> bool {
     names.contains(&name) || name.starts_with("console")
 }
 
-/// Returns `true` if `name` runs such programs here.
+/// Returns `true` if a subcommand of `name` runs any program here.
 pub(crate) fn runs_here(name: &str) -> bool {
     HERE_ENTRIES.contains_key(name) || matches!(name, "nix" | "nix-shell" | "uv")
 }

@@ -1,7 +1,11 @@
-//! A model of programs: their operands and their options.
+//! A model of programs: rows of text with their operands and their options.
 //!
-//! A program without a row is not modeled. The words of a program may name another program or a
-//! file.
+//! `readers`, `writers`, `builders`, `git` and `wrappers` have the rows, `model` describes them,
+//! and `arguments` reads the words of a command by its row. A program without a row is not modeled.
+//!
+//! Four lists add to the rows: `known` has the subcommands that do not do the work of others,
+//! `closed` the commands whose files are known, `forms` the commands whose words are known
+//! completely, and `launchers` the programs that run what stands somewhere in their words.
 
 mod arguments;
 mod builders;

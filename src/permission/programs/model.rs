@@ -12,7 +12,7 @@ use super::{builders, git, readers, wrappers, writers};
 /// A row is `names | dash | operands | options`. Names are names of programs or, after a colon, of
 /// subcommands; `name:` alone has the options before a subcommand, `name.subcommand` is a form.
 /// Dash is `H`, `W` or `X` for [`Dash`]. Operands are kinds in their order, the last one for all
-/// that follow:
+/// that follow. A kind behind `/` adds to the one before it:
 ///
 /// | operand | |
 /// |---|---|
@@ -299,7 +299,7 @@ impl Program {
         marks.filter(|mark| ADDED.contains(mark))
     }
 
-    /// Returns `true` if the option is none that a rule about the program allows.
+    /// Returns `true` if a rule about the program does not allow the option.
     pub(crate) fn hides(&self, name: &str) -> bool {
         self.option(name)
             .is_some_and(|entry| entry.mark == "hidden")

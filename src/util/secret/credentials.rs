@@ -21,11 +21,11 @@ const PROXIES: [&str; 6] = [
 /// The maximum length of the address of a proxy, in bytes.
 const MAX_LEN: usize = 4 * 1024;
 
-/// Held until the process ends.
+/// The credentials of the proxies, which stay registered until the process ends.
 static OF_PROXIES: OnceLock<Vec<Secret>> = OnceLock::new();
 
-/// Returns a user with a password of an address, decoded: as text and in base64. Empty without
-/// both.
+/// Returns `user:password` of an address, with escapes decoded, as text and in base64. Returns
+/// nothing if the address has neither.
 pub(crate) fn credentials(user: &str, password: Option<&str>) -> Vec<String> {
     if user.is_empty() && password.is_none() {
         return Vec::new();

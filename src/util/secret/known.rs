@@ -96,7 +96,7 @@ impl Patterns {
 
 /// Registers one more holder of `secret`.
 pub(super) fn add(secret: &str) {
-    if !is_registered(secret) {
+    if !is_registrable(secret) {
         return;
     }
     crate::error::set_redaction(redact::try_redact);
@@ -111,7 +111,7 @@ pub(super) fn add(secret: &str) {
 
 /// Removes one holder of `secret`.
 pub(super) fn remove(secret: &str) {
-    if !is_registered(secret) {
+    if !is_registrable(secret) {
         return;
     }
 
@@ -166,7 +166,7 @@ pub(super) fn is_placeholder(secret: &str) -> bool {
 }
 
 /// Returns `true` if it is long enough to be searched for in all texts, and is no placeholder.
-pub(super) fn is_registered(secret: &str) -> bool {
+pub(super) fn is_registrable(secret: &str) -> bool {
     secret.len() >= MIN_LEN && !is_placeholder(secret)
 }
 

@@ -113,19 +113,19 @@ pub(crate) fn redact_cut(text: &mut String, cut: Cut) {
 pub(super) fn redact_cut_with(matcher: &Matcher, text: &mut String, cut: Cut) {
     let mut places = Vec::new();
     search(matcher, text.as_bytes(), 0, &mut places);
-    places.extend(part(matcher, text.as_bytes(), cut));
+    places.extend(part_at_cut(matcher, text.as_bytes(), cut));
     if let Some(new_text) = with_places_redacted(text, places) {
         *text = new_text;
     }
 }
 
 /// Returns the place of the part of a secret at the cut edge of `text`; `None` if there is none.
-fn part(matcher: &Matcher, text: &[u8], cut: Cut) -> Option<Range<usize>> {
+fn part_at_cut(matcher: &Matcher, text: &[u8], cut: Cut) -> Option<Range<usize>> {
     let place = match cut {
         Cut::End => {
             // The decoding of bytes that end inside a character has replaced that character.
             let text = text.strip_suffix("\u{fffd}".as_bytes()).unwrap_or(text);
-            open_beginning(matcher, text, 0, MIN_PART)..text.len()
+            open_start(matcher, text, 0, MIN_PART)..text.len()
         }
         Cut::Start => 0..partial_prefix_end(matcher, text),
     };
@@ -195,7 +195,7 @@ pub(crate) fn partial_suffix_start(text: &[u8]) -> usize {
 
 #[cfg(all(feature = "process", unix))]
 fn partial_suffix_start_with(matcher: &Matcher, text: &[u8]) -> usize {
-    let start = open_beginning(matcher, text, 0, 1);
+    let start = open_start(matcher, text, 0, 1);
     let mut places = Vec::new();
     search(matcher, text, 0, &mut places);
 
@@ -207,7 +207,7 @@ fn partial_suffix_start_with(matcher: &Matcher, text: &[u8]) -> usize {
 
 /// Returns the start of the longest end of `text`, whose escapes have been undone `depth` times,
 /// that may be the beginning of a secret, of at least `min_len` characters.
-fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize, min_len: usize) -> usize {
+fn open_start(matcher: &Matcher, text: &[u8], depth: usize, min_len: usize) -> usize {
     let mut start = matcher.partial_suffix_start(text);
     if text.len() - start < min_len {
         start = text.len();
@@ -247,7 +247,7 @@ fn open_beginning(matcher: &Matcher, text: &[u8], depth: usize, min_len: usize) 
             None if complete.len() < text.len() => Cow::Borrowed(complete),
             None => continue,
         };
-        let open = open_beginning(matcher, &unescaped, depth + 1, min_len)..unescaped.len();
+        let open = open_start(matcher, &unescaped, depth + 1, min_len)..unescaped.len();
         if !open.is_empty() {
             start = start.min(origin(escape, complete, open));
         }

@@ -52,7 +52,7 @@ impl Redactor {
             return None;
         }
         let needles = self.local.iter().flat_map(|text| {
-            if known::is_registered(text) {
+            if known::is_registrable(text) {
                 spelling::all(text)
             } else {
                 vec![Needle::new(text.as_str())]
@@ -90,7 +90,7 @@ impl Redactor {
         // Short secrets are not among those of the process.
         let needles: Vec<_> = self
             .searched()
-            .filter(|secret| !known::is_registered(secret))
+            .filter(|secret| !known::is_registrable(secret))
             .map(Needle::new)
             .collect();
         if !needles.is_empty() {
