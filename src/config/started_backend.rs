@@ -189,8 +189,8 @@ impl BackendCfg {
             (None, name) => name.clone(),
         };
         let attached = || {
-            // There is a name: the configuration needs one without an image, and a conflict is
-            // about one.
+            // There is a name: a configuration without an image must have one, and only a container
+            // with a name can exist already.
             let name = name.clone().unwrap_or_default();
             self.docker_settings(DockerBackend::attach(name))
         };

@@ -14,7 +14,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, ExitReason, RunContext};
 use crate::sdk::ProgressData;
 use crate::session::PendingCall;
-use crate::tool::{Comparisons, Tool, UnansweredQuestion, Verdict, parse_arguments};
+use crate::tool::{Comparisons, Tool, UnansweredQuestion, Verdict, check_call_arguments};
 use crate::util::Pace;
 use crate::util::json::text_len;
 
@@ -174,7 +174,7 @@ impl CallRunner<'_> {
         };
         !tool.side_effect().is_read_only()
             && check.is_permitted_by_mode_alone()
-            && parse_arguments(call, tool.parameters()).is_ok()
+            && check_call_arguments(call, tool.parameters()).is_ok()
     }
 
     /// Runs a permitted call: a call of this turn, or a pending one that was approved. If the tool

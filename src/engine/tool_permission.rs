@@ -32,7 +32,7 @@ use crate::run::{ExitReason, RunContext};
 use crate::session::PendingCall;
 use crate::tool::{
     Answer, AnswerForm, AskOrigin, GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision,
-    UnansweredQuestion, Verdict, parse_arguments, plan_mode_refusal,
+    UnansweredQuestion, Verdict, check_call_arguments, plan_mode_refusal,
 };
 use crate::util::panic;
 use crate::util::time::{now_ms, now_us};
@@ -155,7 +155,7 @@ impl PermissionCheck<'_> {
     }
 
     fn check_schema(&self, mut call: ToolCall) -> Result<ToolCall, Refusal> {
-        match parse_arguments(&call, self.tool.parameters()) {
+        match check_call_arguments(&call, self.tool.parameters()) {
             Ok(()) => Ok(call),
             Err(text) => {
                 // Arguments that are nested too deep must not be dropped recursively.

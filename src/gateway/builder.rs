@@ -276,7 +276,7 @@ impl GatewayBuilder {
         let registered_tools = RegisteredTools::default();
         let default_context = || Some(ContextBuilder::new(self.workspace.clone()?));
         let context = self.context.clone().or_else(default_context);
-        let complete = |agent| self.with_gateway_tools(agent, context.as_ref(), &registered_tools);
+        let complete = |agent| self.configure_agent(agent, context.as_ref(), &registered_tools);
         let served = match &self.agents {
             Agents::One(agent) => Served::Agent(complete((**agent).clone()).build()?),
             Agents::Group(group) => Served::Group(group.clone().map_agents(complete).build()?),
@@ -308,7 +308,7 @@ impl GatewayBuilder {
     }
 
     /// Adds the tools and settings of the gateway to an agent.
-    fn with_gateway_tools(
+    fn configure_agent(
         &self,
         agent: AgentBuilder,
         context: Option<&ContextBuilder>,

@@ -45,7 +45,7 @@ Add your tasks below this line:
 /// attention.
 ///
 /// The file is at the top of the workspace, and `heartbeat.log` next to it has a line for each
-/// check that found tasks, created the file or failed. Of a longer file, the first 64 KiB are read.
+/// check that found tasks, created the file or failed. Only the first 64 KiB of the file are read.
 /// A missing file is created from a template. Without tasks, no model is called.
 ///
 /// A program calls [`wait`](Self::wait) and [`beat`](Self::beat) in a loop; a gateway does so

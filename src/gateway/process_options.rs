@@ -43,9 +43,9 @@ pub struct ProcessOptions {
     /// True if the reply, and the texts that tools show to the user, are sent to the chat. Defaults
     /// to `false`.
     pub send_response: bool,
-    /// True if the turn runs in its own session, `KEY:once:UUID`, which is deleted when the turn
-    /// has ended, and the tasks of [`spawn`](super::spawn) that it began, also those that wait for
-    /// an answer. A turn or a task that is dropped leaves it. Defaults to `false`.
+    /// True if the turn runs in its own session, `KEY:once:UUID`. The session is deleted after the
+    /// turn and the tasks of [`spawn`](super::spawn) that it began have ended, including tasks that
+    /// wait for an answer. A turn or a task that is dropped leaves it. Defaults to `false`.
     pub no_history: bool,
     /// The number of tasks in the chain that led to the input, each begun because of the previous
     /// task's result; 0 if the input is no result of a task. A result is no answer to a question.

@@ -46,8 +46,8 @@ impl Served {
         match self {
             Self::Agent(agent) => agent.handle(session_id),
             Self::Group(group) => {
-                let mut handles = group.agents().iter();
-                handles.find_map(|agent| agent.handle(session_id))
+                let mut agents = group.agents().iter();
+                agents.find_map(|agent| agent.handle(session_id))
             }
         }
     }

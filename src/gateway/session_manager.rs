@@ -15,7 +15,8 @@ use crate::util::blocking::blocking_if_large;
 
 /// The maximum size of an imported file, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The number of bytes that every backend reads at once.
+/// The number of bytes that every backend returns at once if the file has them: a file of which
+/// fewer are returned is complete.
 const PIECE: usize = 1024 * 1024;
 /// The summary of messages that were omitted without one.
 const NO_SUMMARY: &str = "[Earlier messages are left out.]";
@@ -74,8 +75,8 @@ impl SessionManager {
     /// Returns the store's error.
     pub async fn get_history(&self, key: &str) -> Result<Messages> {
         let state = self.state(key).await?;
-        let covered = state.compaction.as_ref();
-        let covered_count = covered.map_or(0, |compaction| compaction.through_message);
+        let compaction = state.compaction.as_ref();
+        let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
         let messages = state.messages.as_slice().iter().skip(covered_count);
         Ok(messages.cloned().collect())
     }
@@ -142,7 +143,8 @@ impl SessionManager {
     pub async fn set_summary(&self, key: &str, summary: &str) -> Result<()> {
         let lease = self.store.lease(key).await?;
         let state = self.state(key).await?;
-        let covered_count = state.compaction.map_or(0, |made| made.through_message);
+        let current = state.compaction;
+        let covered_count = current.map_or(0, |compaction| compaction.through_message);
         let is_empty = summary.trim().is_empty();
         let compaction = (!is_empty).then(|| Compaction::new(summary, covered_count));
         let record = Record::Compaction { compaction };
@@ -281,7 +283,7 @@ impl fmt::Debug for SessionManager {
     }
 }
 
-/// The field of a session's file that the import itself does not read.
+/// The field of a session's file that is read here. [`SessionStore::import`] reads the others.
 #[derive(Deserialize)]
 struct Keyed {
     key: Option<Arc<str>>,

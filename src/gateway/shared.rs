@@ -116,8 +116,9 @@ impl GatewayShared {
         }
     }
 
-    /// Waits for the publishing of a message in a turn, at most [`MAX_PUBLISH_TIME`]. A turn
-    /// occupies a place of all turns, which a channel whose queue stays full must not hold.
+    /// Waits for the publishing of a message in a turn, at most [`MAX_PUBLISH_TIME`]. The turn
+    /// holds a permit that other turns need, so it must not wait longer for a channel whose queue
+    /// stays full.
     pub(super) async fn publish_in_turn(
         &self,
         publish: impl Future<Output = Result<()>>,

@@ -195,20 +195,20 @@ impl Summaries {
     }
 }
 
-/// Returns one summary of the messages, and of the earlier summary if there is one. Many messages
-/// are summarized in two halves, whose summaries are merged.
+/// Returns one summary of the messages, and of the old summary if there is one. Many messages are
+/// summarized in two halves, whose summaries are merged.
 async fn summarize_messages(
     summarizer: &Summarizer<'_>,
     messages: &[Arc<Message>],
-    earlier_summary: Option<String>,
+    old_summary: Option<String>,
 ) -> Result<String> {
     if messages.len() <= SPLIT_ABOVE {
-        return summarizer.summarize(earlier_summary, messages).await;
+        return summarizer.summarize(old_summary, messages).await;
     }
 
     let (first_half, second_half) = messages.split_at(messages.len() / 2);
     let (first_summary, second_summary) = try_join(
-        summarizer.summarize(earlier_summary, first_half),
+        summarizer.summarize(old_summary, first_half),
         summarizer.summarize(None, second_half),
     )
     .await?;
@@ -247,7 +247,7 @@ impl Compactor for Summaries {
             .filter(|(_, tokens)| *tokens <= window / 2)
             .map(|(message, _)| message.clone())
             .collect();
-        let earlier_summary = current.map(|compaction| compaction.summary.clone());
+        let old_summary = current.map(|compaction| compaction.summary.clone());
         let summarizer = Summarizer {
             request: &request,
             model: self.model.clone().unwrap_or_else(|| request.model.clone()),
@@ -256,9 +256,9 @@ impl Compactor for Summaries {
         };
 
         let mut summary = if fitting_messages.is_empty() {
-            earlier_summary.unwrap_or_default()
+            old_summary.unwrap_or_default()
         } else {
-            summarize_messages(&summarizer, &fitting_messages, earlier_summary).await?
+            summarize_messages(&summarizer, &fitting_messages, old_summary).await?
         };
 
         if fitting_messages.len() < old_messages.len() && !summary.ends_with(OMISSION_NOTE) {

@@ -117,6 +117,8 @@ impl Progress {
         }
     }
 
+    /// Returns the tokens of the messages: the number that was reported for the last call with its
+    /// response, plus an estimate of the messages added since.
     async fn tokens(&self, cx: &RunContext, messages: &Messages) -> u64 {
         let (known_tokens, known_len) = match &self.last {
             // The response to the last call follows the messages that were sent.

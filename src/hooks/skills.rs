@@ -34,8 +34,8 @@ const DEFAULT_PATH: &str = "skills";
 /// that reads files.
 ///
 /// The folders are searched at the beginning of each run, in the order given and then by name,
-/// eight folders deep. A folder that is a symbolic link counts, but not what lies deeper in it. A
-/// missing folder is skipped. At most 64 KiB of each file are read.
+/// eight folders deep. A symbolic link to the folder of a skill is followed, but the folders below
+/// it are not searched. A missing folder is skipped. At most 64 KiB of each file are read.
 ///
 /// These problems are warnings of the run:
 ///

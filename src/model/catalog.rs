@@ -144,10 +144,10 @@ impl Catalog {
     pub fn lookup(&self, model: &str) -> Option<ModelProfile> {
         let model = model.to_lowercase();
         let name = ModelName::new(&model);
-        let mut own_entry = [Some(&*model), name.provider_and_id().map(|(_, id)| id)]
+        let mut ids = [Some(&*model), name.provider_and_id().map(|(_, id)| id)]
             .into_iter()
             .flatten();
-        if let Some(profile) = own_entry.find_map(|id| self.inserted.get(id)) {
+        if let Some(profile) = ids.find_map(|id| self.inserted.get(id)) {
             return Some(*profile);
         }
 
@@ -166,8 +166,8 @@ impl Catalog {
         let model = model.to_lowercase();
         let name = ModelName::new(&model);
         let id = name.provider_and_id().map(|(_, id)| id);
-        let mut own_entry = [Some(&*model), id].into_iter().flatten();
-        if let Some(profile) = own_entry.find_map(|id| self.inserted.get(id)) {
+        let mut ids = [Some(&*model), id].into_iter().flatten();
+        if let Some(profile) = ids.find_map(|id| self.inserted.get(id)) {
             return Some(profile.max_output_tokens);
         }
         let mut tables = self.tables.iter().rev();

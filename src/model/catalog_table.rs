@@ -53,7 +53,7 @@ pub(crate) struct Ending {
 pub(super) struct ModelName<'a>(&'a str);
 
 impl<'a> ModelName<'a> {
-    /// `text` is in lower case.
+    /// Creates a name from a text in lower case.
     pub(super) fn new(text: &'a str) -> Self {
         Self(text)
     }

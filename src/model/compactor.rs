@@ -147,8 +147,8 @@ impl fmt::Debug for CompactionRequest {
 #[async_trait]
 pub trait Compactor: Send + Sync + 'static {
     /// Returns `true` if the history should be compacted now. `context_tokens` is the number that
-    /// the provider reported for the last request plus an estimate of the messages added since. It
-    /// is an estimate alone if nothing was reported, or an exact count.
+    /// the provider reported for the last request plus an estimate of the messages added since. If
+    /// nothing was reported, it is an estimate alone. If the model was asked, it is an exact count.
     ///
     /// Called several times in a turn with different numbers of tokens, so it should be quick and
     /// depend on its arguments alone.

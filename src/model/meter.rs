@@ -196,6 +196,7 @@ impl ResponseMeter {
         let args = match &call.raw_args {
             Some(raw) => {
                 self.used.add_json(raw)?;
+                // The parsed values are held in addition to the text, which the caller counts.
                 self.used.add_overhead(size.memory);
                 escaped_len(raw)
             }
@@ -206,6 +207,7 @@ impl ResponseMeter {
                     self.used.add_values(size.values)?;
                 }
 
+                // The caller counts the text of the values.
                 self.used.add_overhead(size.memory - size.text);
                 size.text
             }

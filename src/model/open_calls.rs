@@ -33,10 +33,8 @@ impl<T> OpenCalls<T> {
     /// Adds a call, in place of the one with the same index.
     pub(crate) fn insert(&mut self, index: u32, id: Arc<str>, call: T) {
         if let Self::Listed(calls) = self {
-            let place = calls.partition_point(|(former, ..)| *former < index);
-            let is_replaced = calls
-                .get(place)
-                .is_some_and(|(former, ..)| *former == index);
+            let place = calls.partition_point(|(other, ..)| *other < index);
+            let is_replaced = calls.get(place).is_some_and(|(other, ..)| *other == index);
             if is_replaced {
                 calls[place] = (index, id, call);
                 return;

@@ -202,7 +202,8 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
     Public
 }
 
-/// The kind of the first network that holds an address, by how many leading bits they share.
+/// Returns the kind of the first network that contains an address. `shared` returns the number of
+/// leading bits that the address has in common with a network.
 fn listed<N: Copy>(
     networks: &[(N, u32, AddressKind)],
     shared: impl Fn(N) -> u32,

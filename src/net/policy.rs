@@ -190,11 +190,11 @@ impl AddressPolicy {
         };
         let port = url.port_or_known_default();
         self.hosts.iter().any(|(name, only)| {
-            let on_port = match only {
+            let is_on_port = match only {
                 Some(only) => port == Some(*only),
                 None => port.is_some_and(|port| self.ports.contains(&port)),
             };
-            name == host && on_port
+            name == host && is_on_port
         })
     }
 

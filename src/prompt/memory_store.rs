@@ -154,11 +154,11 @@ impl MemoryStore {
             None => self.backend.write(LONG_TERM, content).await?,
             Some(MemoryVersion::Missing) => {
                 let outcome = self.backend.create_new(LONG_TERM, content).await;
-                outcome.map_err(read_again)?;
+                outcome.map_err(to_conflict)?;
             }
             Some(MemoryVersion::Whole(hash)) => {
                 let write = self.backend.write_if_unchanged(LONG_TERM, hash, content);
-                write.await.map_err(read_again)?;
+                write.await.map_err(to_conflict)?;
             }
             Some(MemoryVersion::Start) => {
                 let text = format!(
@@ -317,7 +317,7 @@ impl MemoryStore {
             Err(error) => return Err(error),
         };
         let text = String::from_utf8_lossy(&content);
-        // Replacements are longer than what they replace.
+        // Replacement characters may be longer than the bytes that they replace.
         let len = floor_char_boundary(&text, MAX_BYTES);
         let version = if len < text.len() {
             MemoryVersion::Start
@@ -354,7 +354,7 @@ fn file_of(day: Date) -> String {
 
 /// Returns the error for long-term memory that has changed. It names the tool, because other tools
 /// that read the file do not count.
-fn read_again(error: Error) -> Error {
+fn to_conflict(error: Error) -> Error {
     if error.kind() != ErrorKind::Conflict && !is_not_found(&error) {
         return error;
     }

@@ -279,8 +279,8 @@ impl Instance {
         self.backends.info(&self.id, &self.user).await
     }
 
-    /// Stops or restarts the user's container, and returns its status. Waits for other changes of
-    /// the instance, so each takes its turn.
+    /// Stops or restarts the user's container, and returns its status. Waits until other changes of
+    /// the instance have ended.
     ///
     /// # Errors
     ///

@@ -15,8 +15,8 @@ use crate::util::sync::lock;
 
 use super::exit_reason::ExitReason;
 
-/// The time after a stop that all hooks at the run's end have together, in addition to the limit of
-/// each, and that the session store has for one write.
+/// The time after a stop that all hooks at the run's end have together; each hook has its own limit
+/// as well. The session store has the same time for one write.
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(10);
 
 /// The reason for stopping the loop wherever it is, strongest last.

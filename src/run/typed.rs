@@ -51,6 +51,7 @@ impl Run {
         T: DeserializeOwned + schemars::JsonSchema,
     {
         let schema = crate::tool::schema_of::<T>();
+        // The name of an output schema must be `[A-Za-z0-9_-]{1,64}`.
         let name: String = T::schema_name()
             .chars()
             .map(|c| {

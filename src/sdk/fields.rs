@@ -12,12 +12,13 @@ use serde_json::{Map, Value};
 
 /// Writes one object: known fields first, then the fields of `extra`.
 ///
-/// A key that is both known and in `extra` is written once: what `extra` has inside of it is
-/// merged into what is known.
+/// A key that is both known and in `extra` is written once: its value in `extra` has the unknown
+/// fields inside of the known value, and is merged into it.
 pub(super) struct Fields<'a, M> {
     map: M,
     extra: &'a Map<String, Value>,
-    known: Vec<Cow<'static, str>>,
+    /// The keys that were written, if there are unknown fields.
+    known_keys: Vec<Cow<'static, str>>,
 }
 
 impl<'a, M: SerializeMap> Fields<'a, M> {
@@ -25,7 +26,7 @@ impl<'a, M: SerializeMap> Fields<'a, M> {
         Self {
             map,
             extra,
-            known: Vec::new(),
+            known_keys: Vec::new(),
         }
     }
 
@@ -44,7 +45,7 @@ impl<'a, M: SerializeMap> Fields<'a, M> {
         }
 
         let inner = self.extra.get(&*key);
-        self.known.push(key.clone());
+        self.known_keys.push(key.clone());
         match inner {
             None => self.map.serialize_entry(&key, value),
             Some(inner) => {
@@ -87,7 +88,7 @@ impl<'a, M: SerializeMap> Fields<'a, M> {
     /// Writes the unknown fields and closes the object.
     pub(super) fn end(mut self) -> Result<M::Ok, M::Error> {
         for (key, value) in self.extra {
-            if !self.known.iter().any(|known| known == key) {
+            if !self.known_keys.iter().any(|known| known == key) {
                 self.map.serialize_entry(key, value)?;
             }
         }
@@ -113,8 +114,9 @@ pub(super) fn with_extra<T: Serialize>(
     Ok(value)
 }
 
-/// The part of `original` that is not in `known`, at any depth. In an array, `null` represents an
-/// element that is wholly known. Content in blocks that is written as a string is kept whole.
+/// Returns the part of `original` that is not in `known`, at any depth. In an array, `null`
+/// represents an element that is wholly known. If `original` has content in blocks that `known` has
+/// as one text, the blocks are returned.
 fn rest(original: Value, known: &Value) -> Option<Value> {
     match (original, known) {
         (Value::Object(original), Value::Object(known)) => {
@@ -123,8 +125,8 @@ fn rest(original: Value, known: &Value) -> Option<Value> {
                 Some(known) => Some((key, rest(value, known)?)),
             };
 
-            let unknown_items: Map<_, _> = original.into_iter().filter_map(unknown_field).collect();
-            (!unknown_items.is_empty()).then_some(Value::Object(unknown_items))
+            let fields: Map<_, _> = original.into_iter().filter_map(unknown_field).collect();
+            (!fields.is_empty()).then_some(Value::Object(fields))
         }
         (Value::Array(original), Value::Array(known)) if original.len() == known.len() => {
             let unknown_items: Vec<_> = original
@@ -150,7 +152,7 @@ fn rest(original: Value, known: &Value) -> Option<Value> {
     }
 }
 
-/// The reverse of [`rest`]. Where both have a plain value, `known` stands.
+/// Adds what [`rest`] returned to `known` again. Plain values of `known` are not replaced.
 fn merge(known: &mut Value, rest: &Value) {
     match (&mut *known, rest) {
         (Value::Object(known), Value::Object(rest)) => {

@@ -84,7 +84,8 @@ impl SubagentEvents {
                         "task_id": start.task_id, "description": start.description
                     }));
                 if let Some(call) = &start.tool_use_id {
-                    // Without its name, the start would have no end.
+                    // The end of a subagent that is not recorded is not emitted, so its start is
+                    // not emitted either.
                     if self.running.values().map(Vec::len).sum::<usize>() >= MAX_RUNNING {
                         return;
                     }

@@ -88,7 +88,7 @@ pub use permission_mode::PermissionMode;
 pub(crate) use permission_mode::plan_mode_refusal;
 pub use registry::ToolRegistry;
 pub(crate) use registry::{check_name_of, check_tool};
-pub(crate) use schema::parse_arguments;
+pub(crate) use schema::check_call_arguments;
 pub use schema::{ArgumentError, check_arguments};
 pub(crate) use session_grants::{SessionGrant, SessionGrants};
 pub use source::ToolSource;

@@ -163,7 +163,8 @@ pub(super) fn definition(tool: &Arc<dyn Tool>) -> ToolDefinition {
     ToolDefinition::new(tool.name(), tool.description(), tool.parameters().clone())
 }
 
-/// Refuses a tool that providers would refuse, and with it every request it is part of.
+/// Checks the name and the parameters of a tool: providers refuse every request with a tool whose
+/// name or parameters they do not accept.
 pub(crate) fn check_tool(tool: &dyn Tool) -> Result<()> {
     check_name(tool.name())?;
     let parameters = tool.parameters();

@@ -1,4 +1,4 @@
-//! The tool `calculate`.
+//! The tool `calculate`. The crate fend evaluates the expressions.
 
 use std::time::{Duration, Instant};
 
@@ -83,14 +83,17 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
     }
 
     let formula = formula::checked(&input.expression).map_err(ToolError::new)?;
-    let call = cx.cancellation().clone();
+    let cancellation = cx.cancellation().clone();
     let permit = CALCULATIONS.acquire().await?;
     let calculation = on_own_thread(move |_| {
         // The thread outlives a call that is dropped.
         let _permit = permit;
         // The time that the thread takes to start is not that of the calculation.
-        let deadline = Instant::now() + LIMIT;
-        value(&formula, &StopConditions { deadline, call })
+        let stop = StopConditions {
+            deadline: Instant::now() + LIMIT,
+            cancellation,
+        };
+        value(&formula, &stop)
     });
     let value = calculation.await?;
     let make_error = || ToolError::new("the expression could not be calculated");
@@ -103,12 +106,12 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
 /// The conditions that interrupt a calculation.
 struct StopConditions {
     deadline: Instant,
-    call: Cancellation,
+    cancellation: Cancellation,
 }
 
 impl Interrupt for StopConditions {
     fn should_interrupt(&self) -> bool {
-        self.call.is_cancelled() || Instant::now() >= self.deadline
+        self.cancellation.is_cancelled() || Instant::now() >= self.deadline
     }
 }
 
@@ -126,10 +129,10 @@ fn value(formula: &str, stop: &StopConditions) -> Result<String, String> {
     // Fend rounds to ten decimals, which removes all digits of a small number.
     let digits = evaluate(&format!("({formula}) to 15 sf"), stop)?;
     let digits = digits.strip_prefix(APPROXIMATE).unwrap_or(&digits);
-    let is_real = digits
+    let is_decimal = digits
         .bytes()
         .all(|b| b.is_ascii_digit() || b"-.".contains(&b));
-    if !is_real {
+    if !is_decimal {
         return Ok(rounded.to_owned());
     }
 

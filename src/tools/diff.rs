@@ -41,20 +41,18 @@ pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
 
         // The hunk's own header counts lines from the start of the window.
         let body = hunk_text.split_once('\n').map_or("", |(_, body)| body);
-        let (old, new) = (
-            span(hunk.ops(), DiffOp::old_range),
-            span(hunk.ops(), DiffOp::new_range),
-        );
-        let old = range(&old, lines_above);
-        let new = range(&new, lines_above);
-        let _ = write!(text, "@@ -{old} +{new} @@\n{body}");
+        let old_lines = lines_of(hunk.ops(), DiffOp::old_range);
+        let new_lines = lines_of(hunk.ops(), DiffOp::new_range);
+        let old_range = header_range(&old_lines, lines_above);
+        let new_range = header_range(&new_lines, lines_above);
+        let _ = write!(text, "@@ -{old_range} +{new_range} @@\n{body}");
     }
 
     text
 }
 
 /// The lines between the common beginning and the common end of both versions, with the context
-/// around them.
+/// around them, as ranges of bytes.
 struct Window {
     old: Range<usize>,
     new: Range<usize>,
@@ -75,6 +73,7 @@ impl Window {
         let new_end = after.len() - suffix;
         let ends_line = |text: &[u8], end: usize| end == start || text[end - 1] == b'\n';
         let is_at_line_end = ends_line(before, old_end) && ends_line(after, new_end);
+        // The remainder of the last changed line, and the context below it.
         let tail = &before[old_end..];
         let mut tail_len = 0;
         for _ in 0..CONTEXT + usize::from(!is_at_line_end) {
@@ -125,7 +124,8 @@ fn count_lines(text: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', text).count()
 }
 
-fn span(ops: &[DiffOp], of: impl Fn(&DiffOp) -> Range<usize>) -> Range<usize> {
+/// Returns the lines of a hunk in one version, from its first operation to its last.
+fn lines_of(ops: &[DiffOp], of: impl Fn(&DiffOp) -> Range<usize>) -> Range<usize> {
     match (ops.first(), ops.last()) {
         (Some(first), Some(last)) => of(first).start..of(last).end,
         _ => 0..0,
@@ -134,7 +134,7 @@ fn span(ops: &[DiffOp], of: impl Fn(&DiffOp) -> Range<usize>) -> Range<usize> {
 
 /// Returns a range of lines in the form of a hunk's header, in which an empty range has the number
 /// of the line before it.
-fn range(lines: &Range<usize>, above: usize) -> String {
+fn header_range(lines: &Range<usize>, above: usize) -> String {
     let start = lines.start + above;
     let len = lines.len();
     match len {

@@ -13,7 +13,7 @@ use crate::util::path::{is_odd, push_escape, quote_path};
 use super::args::{Args, PATH};
 use super::find::withhold;
 
-/// The note in a listing about omitted entries.
+/// The note in a listing about entries that permission rules withhold.
 const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
 
 /// The maximum number of entries of a listing.
@@ -82,7 +82,7 @@ pub(super) async fn list_text(
 /// The entries of a call's folder that it may show.
 struct Listing {
     entries: Vec<DirEntry>,
-    has_hidden: bool,
+    has_withheld: bool,
 }
 
 impl Listing {
@@ -92,10 +92,10 @@ impl Listing {
         let mut entries = backend.list(path).await?;
         let folder = path.to_owned();
         let path_of = move |entry: &DirEntry| format!("{folder}/{}", entry.name);
-        let has_hidden = withhold(&mut entries, filter, path_of).await?;
+        let has_withheld = withhold(&mut entries, filter, path_of).await?;
         Ok(Self {
             entries,
-            has_hidden,
+            has_withheld,
         })
     }
 
@@ -122,7 +122,7 @@ impl Listing {
             note =
                 format!("\n(truncated: only the first {displayed} of {total} entries are shown)");
         }
-        if self.has_hidden {
+        if self.has_withheld {
             note.push_str(WITHHELD);
         }
         (!note.is_empty()).then_some(note)

@@ -110,7 +110,8 @@ fn has_password(address: &str) -> bool {
     after_colon.is_some_and(|rest| !is_port(rest)) || names_password(parameters)
 }
 
-/// Returns `true` for the port of a host, a path and parameters, whose values may contain an `@`.
+/// Returns `true` if the text after a colon begins with a port, a path and parameters, as in
+/// `host:6379/0?name=a@b`: its `@` belongs to a parameter.
 fn is_port(text: &str) -> bool {
     let after_digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
     after_digits.len() < text.len() && after_digits.starts_with('/') && after_digits.contains('?')

@@ -89,17 +89,15 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    /// Returns the size in memory, about, in bytes.
+    /// Returns the approximate size in memory, in bytes.
     pub(in crate::config) fn size(&self) -> usize {
         let inner = match &self.tree {
             Tree::Text(text) => text.len(),
             Tree::List(items) => items.iter().map(Self::size).sum(),
-            Tree::Map(entries) => {
-                let sizes = entries.iter();
-                sizes
-                    .map(|entry| size_of::<Entry>() + entry.key.len() + entry.value.size())
-                    .sum()
-            }
+            Tree::Map(entries) => entries
+                .iter()
+                .map(|entry| size_of::<Entry>() + entry.key.len() + entry.value.size())
+                .sum(),
             _ => 0,
         };
         size_of::<Self>() + inner

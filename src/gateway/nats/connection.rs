@@ -35,7 +35,7 @@ pub(super) struct Connection(Arc<Inner>);
 struct Inner {
     jetstream: Context,
     options: NatsOptions,
-    /// Secrets are removed from errors for as long as they are alive.
+    /// Holds the secrets of the login, which are removed from errors as long as it exists.
     _redactor: Redactor,
     is_closed: AtomicBool,
 }

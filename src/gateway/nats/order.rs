@@ -16,7 +16,7 @@ pub(super) struct Order(HashMap<Arc<str>, SubjectOrder>);
 struct SubjectOrder {
     /// The sequence numbers of the messages in progress.
     in_progress: BTreeSet<u64>,
-    /// The sequence numbers of messages that were given back meanwhile.
+    /// The sequence numbers of messages that were given back while others were in progress.
     given_back: BTreeSet<u64>,
 }
 
@@ -34,41 +34,41 @@ pub(super) enum Condition {
 impl Order {
     /// Returns the condition under which a message is delivered.
     pub(super) fn condition(&self, subject: &str, number: u64) -> Condition {
-        let Some(line) = self.0.get(subject) else {
+        let Some(subject_order) = self.0.get(subject) else {
             return Condition::FirstFrom(1);
         };
-        if line.in_progress.contains(&number) {
+        if subject_order.in_progress.contains(&number) {
             return Condition::Never;
         }
-        if let Some(earlier) = line.given_back.range(..number).next() {
+        if let Some(earlier) = subject_order.given_back.range(..number).next() {
             return Condition::Gone(*earlier);
         }
-        let earlier = line.in_progress.range(..number).next_back();
+        let earlier = subject_order.in_progress.range(..number).next_back();
         Condition::FirstFrom(earlier.map_or(1, |earlier| earlier + 1))
     }
 
     /// Notes that a message is in progress.
     pub(super) fn begin(&mut self, subject: &Arc<str>, number: u64) {
-        let line = self.0.entry(subject.clone()).or_default();
-        line.given_back.remove(&number);
-        line.in_progress.insert(number);
+        let subject_order = self.0.entry(subject.clone()).or_default();
+        subject_order.given_back.remove(&number);
+        subject_order.in_progress.insert(number);
     }
 
     /// Notes that a message was given back.
     pub(super) fn give_back(&mut self, subject: &str, number: u64) {
-        if let Some(line) = self.0.get_mut(subject) {
-            line.given_back.insert(number);
+        if let Some(subject_order) = self.0.get_mut(subject) {
+            subject_order.given_back.insert(number);
         }
         self.end(subject, number);
     }
 
     /// Notes that a message was acknowledged.
     pub(super) fn end(&mut self, subject: &str, number: u64) {
-        let Some(line) = self.0.get_mut(subject) else {
+        let Some(subject_order) = self.0.get_mut(subject) else {
             return;
         };
-        line.in_progress.remove(&number);
-        if line.in_progress.is_empty() {
+        subject_order.in_progress.remove(&number);
+        if subject_order.in_progress.is_empty() {
             // Without an entry, only the first message of the subject is delivered.
             self.0.remove(subject);
         }
@@ -76,8 +76,8 @@ impl Order {
 
     /// Notes that a message that was given back is no longer in the stream.
     pub(super) fn forget(&mut self, subject: &str, number: u64) {
-        if let Some(line) = self.0.get_mut(subject) {
-            line.given_back.remove(&number);
+        if let Some(subject_order) = self.0.get_mut(subject) {
+            subject_order.given_back.remove(&number);
         }
     }
 

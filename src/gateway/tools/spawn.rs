@@ -116,7 +116,7 @@ async fn spawn_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError
     };
     let tasks = task.turn.shared.tasks.clone();
     tasks.begin(spec, |_| async move {
-        let _held = (permit, slot);
+        let _permits = (permit, slot);
         run_task(task, run).await
     });
     Ok(ToolOutput::new(text).in_background())
@@ -143,7 +143,7 @@ pub(in crate::gateway) fn resume_task(task: SpawnedTask, decision: Decision) {
     let run = task.session.clone().resume(decision);
     shared.tasks.begin(spec, |_| async move {
         let permits = task.turn.shared.task_permits.clone();
-        // They are never closed.
+        // The semaphore is never closed.
         let _permit = permits.acquire_owned().await;
         run_task(task, run).await
     });

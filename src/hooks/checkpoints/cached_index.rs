@@ -1,4 +1,4 @@
-//! The indexes of sessions that stay in memory.
+//! The indexes of sessions, of which a limited number stays in memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,6 +16,7 @@ const MAX_INDEXES: usize = 256;
 /// is more than the largest index takes, so that one session does not displace all others.
 pub(super) const MAX_INDEX_BYTES: usize = 96 * 1024 * 1024;
 
+/// The index of a session, for one caller at a time; `None` until it is read.
 pub(super) type SharedIndex = Arc<Mutex<Option<SessionIndex>>>;
 
 /// An index that is held in memory.
@@ -67,7 +68,8 @@ impl Inner {
 }
 
 /// Removes indexes that are not in use, the one that was used longest ago first, until at most
-/// `max_count` of [`MAX_INDEX_BYTES`] remain. They are read again when they are needed.
+/// `max_count` remain, with at most [`MAX_INDEX_BYTES`] in all. They are read again when they are
+/// needed.
 fn remove_oldest(indexes: &mut HashMap<Arc<str>, CachedIndex>, max_count: usize) {
     let mut bytes = indexes.values().map(|cached| cached.bytes).sum::<usize>();
     while indexes.len() > max_count || bytes > MAX_INDEX_BYTES {

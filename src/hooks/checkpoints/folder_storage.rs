@@ -32,7 +32,8 @@ impl FolderStorage {
         Ok(())
     }
 
-    /// Updates the index, and its damage.
+    /// Adds the records that the index does not have. An incomplete last record is described in
+    /// the index as its damage; any other record that cannot be read is an error.
     pub(super) fn update(&self, session: &str, index: &mut SessionIndex) -> Result<()> {
         let previous_damage = index.damage.take();
         match self.folder.read(session, index)? {
@@ -100,7 +101,7 @@ impl FolderStorage {
         self.folder.content(session, at, len)
     }
 
-    /// Copies parts of `size` bytes together.
+    /// Copies parts of the records of `from`, `size` bytes in all, to the new session `to`.
     pub(super) fn copy(
         &self,
         from: &str,

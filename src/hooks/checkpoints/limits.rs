@@ -10,8 +10,8 @@ use crate::util::sync::lock;
 
 const MIB: u64 = 1024 * 1024;
 
-/// The bytes that are added to a folder, or refused, until its files are counted again: other
-/// processes add and remove some.
+/// The number of bytes that are reserved or refused before the files of a folder are counted again,
+/// because other processes add and remove files.
 #[cfg(unix)]
 const RECOUNT: u64 = 64 * MIB;
 
@@ -68,9 +68,9 @@ pub(super) struct FolderTotal(Mutex<Totals>);
 #[cfg(unix)]
 #[derive(Debug, Default)]
 struct Totals {
-    /// The bytes of the files, and the reserved bytes.
+    /// The bytes of the files, and the reserved bytes. `None` until the files are counted.
     bytes: Option<u64>,
-    /// The bytes that were reserved or refused since they were counted.
+    /// The bytes that were reserved or refused since the files were counted.
     since: u64,
     /// The bytes that were reserved and may not be in the files yet.
     pending: u64,
@@ -111,6 +111,7 @@ impl Totals {
         self.bytes = Some(bytes);
         let has_room = bytes.saturating_add(len) <= max;
         if !has_room {
+            // However small, at most 64 refusals are made without a new count.
             self.since += len.max(MIB);
         }
         Ok(has_room)
@@ -147,7 +148,8 @@ impl FolderTotal {
         lock(&self.0).has_room(len, max, count)
     }
 
-    /// Counts the files again when the bytes are needed: some were removed, or not written.
+    /// Discards the count, because files were removed or not written. The files are counted again
+    /// when the bytes are needed.
     pub(super) fn clear(&self) {
         lock(&self.0).bytes = None;
     }

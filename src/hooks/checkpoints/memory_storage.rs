@@ -85,7 +85,7 @@ impl MemoryStorage {
         Ok(part_of(&logs, session, part)?.to_vec())
     }
 
-    /// Copies parts of `size` bytes together.
+    /// Copies parts of the records of `from`, `size` bytes in all, to the new session `to`.
     pub(super) fn copy(&self, from: &str, parts: &[Range<u64>], size: u64, to: &str) -> Result<()> {
         let mut logs = lock(&self.0);
         if logs.contains_key(to) {

@@ -126,8 +126,10 @@ impl fmt::Display for Rewind {
         self.changes
             .iter()
             .try_for_each(|change| writeln!(f, "{change}"))?;
-        let mut damage = self.damage.iter();
-        damage.try_for_each(|damage| writeln!(f, "{damage}"))
+        match &self.damage {
+            Some(damage) => writeln!(f, "{damage}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -21,7 +21,8 @@ const ENTRY: usize = 64;
 struct Room(usize);
 
 impl Room {
-    /// Returns a text, or its start if it does not fit.
+    /// Returns a text, or its start if it does not fit. Counts it, and [`ENTRY`] in addition: an
+    /// empty text counts a message or a part alone.
     fn take<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         let room = self.0;
         self.0 = room.saturating_sub(text.len() + ENTRY);
@@ -63,7 +64,7 @@ pub(super) fn args_text(args: &Value) -> String {
     if is_cut { marked_cut(text) } else { text }
 }
 
-/// Returns the system prompt of a request; empty when there is none.
+/// Returns the system prompt of a request as JSON; empty when there is none.
 pub(super) fn instructions(system: &SystemPrompt) -> String {
     let text = system.to_string();
     if text.is_empty() {
@@ -73,7 +74,7 @@ pub(super) fn instructions(system: &SystemPrompt) -> String {
     }
 }
 
-/// Returns the messages of a request. The oldest are left out if they do not fit.
+/// Returns the messages of a request as JSON. The oldest are left out if they do not fit.
 pub(super) fn input(messages: &Messages) -> String {
     let mut room = Room(MAX_TEXT);
     let mut values = Vec::new();
@@ -94,7 +95,7 @@ pub(super) fn input(messages: &Messages) -> String {
     Value::Array(values).to_string()
 }
 
-/// Returns the response of the model.
+/// Returns the response of the model as JSON.
 pub(super) fn output(response: &ModelResponse) -> String {
     let reason = response.stop_reason.as_ref();
     let message = Message::Assistant(response.message());

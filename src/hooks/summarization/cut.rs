@@ -44,6 +44,7 @@ pub(crate) async fn cut(
     .await
 }
 
+/// Does what [`cut`] does, on the thread of the caller.
 fn cut_now(
     messages: &Messages,
     from: usize,
@@ -53,12 +54,13 @@ fn cut_now(
 ) -> Option<usize> {
     let len = messages.len();
     let count = len.checked_sub(from)?;
-    let share = keep.count.unwrap_or((count as f64 * keep.share) as usize);
-    let share_index = len - share.clamp(MIN_KEPT.min(count), count);
+    let kept_count = keep.count.unwrap_or((count as f64 * keep.share) as usize);
+    let count_index = len - kept_count.clamp(MIN_KEPT.min(count), count);
     let token_index = split_until(messages, keep.tokens, counter, cancellation);
     let token_index = token_index.min(len.saturating_sub(MIN_KEPT));
     let is_legal = boundaries(messages);
-    let cut_index = (from..=share_index.max(token_index))
+    // Both limits apply, so the later index counts: fewer messages are kept.
+    let cut_index = (from..=count_index.max(token_index))
         .rev()
         .find(|index| is_legal[*index])?;
     (cut_index > from).then_some(cut_index)

@@ -235,19 +235,19 @@ impl Compactor for SummarizationHook {
         let window = self.window(request.model.profile());
         let messages = &request.messages;
         let is_system = |message: &&Message| matches!(message, Message::System(_));
-        let instructions = messages.iter().take_while(is_system).count();
+        let instruction_count = messages.iter().take_while(is_system).count();
         let covered_count = request
             .current
             .as_ref()
             .map_or(0, |compaction| compaction.through_message);
-        let start = covered_count.max(instructions);
-        let retention = Keep {
+        let start = covered_count.max(instruction_count);
+        let keep = Keep {
             share: self.keep,
             count: self.keep_last,
             tokens: window / 4,
         };
 
-        let cut_index = cut(messages, start, retention, &request.counter).await?;
+        let cut_index = cut(messages, start, keep, &request.counter).await?;
         let Some(cut_index) = cut_index else {
             return Ok(None);
         };

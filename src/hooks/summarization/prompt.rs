@@ -9,7 +9,7 @@ use crate::util::text::head;
 use super::super::tag::escaped;
 
 const CONVERSATION: &str = "conversation";
-const BEFORE: &str = "previous_summary";
+const PREVIOUS_SUMMARY: &str = "previous_summary";
 const OPEN: &str = "<summary>";
 const CLOSE: &str = "</summary>";
 
@@ -35,7 +35,7 @@ pub(super) fn prompt(piece: &str, old_summary: Option<&str>, max_words: usize) -
             "<previous_summary> has what came before. Your summary replaces it, too: carry over \
              everything in it that still matters.\n\n",
         );
-        write_block(&mut prompt, BEFORE, old_summary);
+        write_block(&mut prompt, PREVIOUS_SUMMARY, old_summary);
     }
 
     write_block(&mut prompt, CONVERSATION, piece);
@@ -49,7 +49,7 @@ pub(super) fn prompt(piece: &str, old_summary: Option<&str>, max_words: usize) -
 
 /// Adds a block. Its text cannot end the block or begin another.
 fn write_block(prompt: &mut String, tag: &str, text: &str) {
-    let text = escaped(&escaped(text.trim_end(), CONVERSATION), BEFORE);
+    let text = escaped(&escaped(text.trim_end(), CONVERSATION), PREVIOUS_SUMMARY);
     let _ = write!(prompt, "<{tag}>\n{text}\n</{tag}>\n\n");
 }
 
@@ -92,16 +92,15 @@ fn find(text: &str, tag: &str) -> Option<usize> {
     memchr_iter(b'<', text).find(is_tag)
 }
 
-/// Returns the summary in a response: the text in the tags, or the whole response if the model
-/// forgot the tags. If the response was truncated, it is all text after the opening tag. Has at
-/// most `max_words` words.
+/// Returns the summary in a response: the text in the tags, all text after the opening tag if the
+/// response was truncated, or the whole response if the model forgot the tags. Has at most
+/// `max_words` words.
 pub(super) fn summary(response: &str, max_words: usize) -> String {
-    let tagged_text = extract_summary(response);
     let text = match find(response, OPEN) {
-        _ if !tagged_text.is_empty() => tagged_text,
-        // An empty pair of tags is an empty response.
-        Some(at) if find(&response[at..], CLOSE).is_some() => "",
-        Some(at) => &response[at + OPEN.len()..],
+        Some(at) => {
+            let suffix = &response[at + OPEN.len()..];
+            find(suffix, CLOSE).map_or(suffix, |end| &suffix[..end])
+        }
         None => response,
     };
     first_words(text.trim(), max_words).to_owned()

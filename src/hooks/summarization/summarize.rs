@@ -22,7 +22,7 @@ const TOKENS_A_WORD: u64 = 3;
 /// summarizer.
 const SHORTEST_PIECE: u64 = 200;
 
-/// The parameters of a summary.
+/// The summarizer: the model that writes a summary, with the request for it and its limits.
 pub(crate) struct Summarizer<'a> {
     pub(crate) request: &'a CompactionRequest,
     pub(crate) model: Arc<dyn Model>,
@@ -33,9 +33,9 @@ pub(crate) struct Summarizer<'a> {
 }
 
 impl Summarizer<'_> {
-    /// Returns one summary of `before` and all messages. If they do not fit into the summarizer's
-    /// own window, it reads them piece by piece, each piece with the summary of the previous
-    /// pieces.
+    /// Returns one summary of `old_summary` and all messages. If they do not fit into the
+    /// summarizer's own window, it reads them piece by piece, each piece with the summary of the
+    /// previous pieces.
     ///
     /// # Errors
     ///
@@ -43,13 +43,13 @@ impl Summarizer<'_> {
     /// [`ErrorKind::Config`] if its window is so small that it would be called more than 512 times.
     pub(crate) async fn summarize(
         &self,
-        before: Option<String>,
+        old_summary: Option<String>,
         messages: &[Arc<Message>],
     ) -> Result<String> {
         let counter = &*self.request.counter;
-        let room = self.room(before.as_deref());
+        let room = self.room(old_summary.as_deref());
         let mut queue = self.pieces(messages, room).await?;
-        let mut summary = before;
+        let mut summary = old_summary;
         let mut requests = 0;
         while let Some(piece) = queue.pop_front() {
             requests += 1;
@@ -65,6 +65,7 @@ impl Summarizer<'_> {
                         return Err(error);
                     }
 
+                    // The count was too low: the piece is read in two halves.
                     let halves = pieces([piece], tokens.div_ceil(2), counter);
                     halves
                         .into_iter()
@@ -74,7 +75,7 @@ impl Summarizer<'_> {
             }
         }
 
-        summary.ok_or_else(empty)
+        summary.ok_or_else(no_text)
     }
 
     /// Merges two summaries into one. `first` is the summary of the earlier messages.
@@ -109,9 +110,10 @@ impl Summarizer<'_> {
         .await
     }
 
-    async fn ask(&self, piece: &str, before: Option<&str>) -> Result<String> {
+    /// Calls the summarizer once. Returns a summary of `old_summary` and the piece.
+    async fn ask(&self, piece: &str, old_summary: Option<&str>) -> Result<String> {
         let max_words = self.max_words();
-        let prompt = prompt::prompt(piece, before, max_words);
+        let prompt = prompt::prompt(piece, old_summary, max_words);
         let request = ModelRequest::new(prompt).with_max_output_tokens(self.max_output_tokens());
         let response = timeout(self.timeout, self.request.call(&self.model, request))
             .await
@@ -125,7 +127,7 @@ impl Summarizer<'_> {
 
         let summary = prompt::summary(&response.text(), max_words);
         if summary.is_empty() {
-            return Err(empty());
+            return Err(no_text());
         }
 
         Ok(summary)
@@ -153,11 +155,12 @@ impl Summarizer<'_> {
     /// so not all of the window is used.
     fn room(&self, old_summary: Option<&str>) -> u64 {
         let counter = &*self.request.counter;
-        let frame = counter.count_text(&prompt::prompt("", None, self.max_words()));
+        let prompt_tokens = counter.count_text(&prompt::prompt("", None, self.max_words()));
         let old_tokens = old_summary.map_or(0, |text| counter.count_text(text));
-        let summary = old_tokens.max(self.max_words() as u64 * 2);
-        let reserved_tokens = frame
-            .saturating_add(summary)
+        // Later pieces are read with the summary of the previous pieces, at two tokens a word.
+        let summary_tokens = old_tokens.max(self.max_words() as u64 * 2);
+        let reserved_tokens = prompt_tokens
+            .saturating_add(summary_tokens)
             .saturating_add(self.max_output_tokens().into());
         let remaining = self
             .model
@@ -176,6 +179,6 @@ fn too_many_pieces(room: u64) -> Error {
     Error::new(ErrorKind::Config, text)
 }
 
-fn empty() -> Error {
+fn no_text() -> Error {
     Error::new(ErrorKind::EmptyResponse, "the summarizer returned no text")
 }

@@ -23,6 +23,7 @@ const WRITERS: [&str; 7] = [
     "write",
     "edit",
 ];
+/// The arguments of these tools that are contents of files.
 const CONTENTS: [&str; 6] = [
     "content",
     "old_text",
@@ -93,7 +94,7 @@ fn tool_result(out: &mut String, result: &ToolResult, max_result: usize) {
     let _ = write!(out, "{} {kind}: {}\n\n", result.name, text.trim_end());
 }
 
-/// Returns the arguments as JSON, the contents of files cut.
+/// Returns the arguments as JSON. The contents of files are cut.
 fn arguments(call: &ToolCall) -> String {
     let Value::Object(args) = &*call.args else {
         return match &call.raw_args {
@@ -168,7 +169,7 @@ pub(super) fn pieces(
 
 /// Returns the first `chars` characters, or somewhat fewer so that no word is torn.
 fn before_a_word(text: &str, chars: usize) -> &str {
-    // What follows is not counted: it may be much longer.
+    // Visits no more than `chars` characters: the text may be much longer.
     let Some((end, _)) = text.char_indices().nth(chars) else {
         return text;
     };

@@ -96,8 +96,8 @@ impl Skill {
     }
 }
 
-/// Returns the section of the system prompt, empty without skills, and how many of the last skills
-/// are omitted because the list is long enough without them.
+/// Returns the section of the system prompt, which is empty without skills, and the number of the
+/// last skills, which are omitted if the list would be too long with them.
 pub(crate) fn catalog(skills: &[Skill]) -> (String, usize) {
     let (mut catalog, omitted_count) = list(skills, HEADING, Skill::line);
     if omitted_count > 0 {
@@ -137,7 +137,7 @@ fn list(skills: &[Skill], heading: &str, entry: fn(&Skill) -> String) -> (String
     (list, 0)
 }
 
-/// Returns the text between tags.
+/// Escapes a text for XML.
 #[cfg(feature = "time")]
 fn xml(text: &str) -> String {
     let text = text.replace('&', "&amp;");

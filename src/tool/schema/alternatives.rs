@@ -59,8 +59,9 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Reports that no alternative matches: with the failures of the intended alternative if the
-    /// value's type or its tag identifies one, else with the first failure of each.
+    /// Reports that no alternative matches. `misses` has the failures of each alternative. If the
+    /// value's type or its tag identifies the intended alternative, all failures of that one are
+    /// reported, else the first failure of each.
     fn report_misses(&mut self, mut misses: Vec<Vec<Mismatch<'a>>>) {
         if misses.is_empty() {
             return;

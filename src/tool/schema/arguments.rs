@@ -1,4 +1,4 @@
-//! The parsing and checking of a call's arguments.
+//! The check of a call's arguments.
 
 use serde_json::Value;
 
@@ -14,9 +14,9 @@ const MAX_RAW: usize = 1_000;
 /// Checks a call's arguments against a tool's schema.
 ///
 /// Only the [subset](crate::tool#argument-schemas) of JSON Schema that this crate supports is
-/// checked; other keywords are ignored. Neither a schema that refers to itself nor arguments nested
-/// without end nor long lists under `enum` make it run for long: beyond a fixed depth and effort
-/// the arguments are refused.
+/// checked; other keywords are ignored. The depth and the effort of a check are limited, because a
+/// schema may refer to itself, and arguments or lists under `enum` may be very long. Arguments that
+/// exceed these limits are refused.
 ///
 /// # Errors
 ///
@@ -29,7 +29,7 @@ pub fn check_arguments(schema: &Value, args: &Value) -> Result<(), ArgumentError
 ///
 /// Only an empty text counts as `{}`, which has to match the schema like any other arguments.
 /// Arguments that could not be parsed are an error.
-pub(crate) fn parse_arguments(call: &ToolCall, schema: &Value) -> Result<(), String> {
+pub(crate) fn check_call_arguments(call: &ToolCall, schema: &Value) -> Result<(), String> {
     let args = &*call.args;
     if !args.is_object() {
         return Err(not_an_object(call, schema));
@@ -86,7 +86,7 @@ mod tests {
 
     fn parse(raw: &str) -> Result<(), String> {
         let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
-        parse_arguments(&ToolCall::from_raw("1", "weather", raw), &schema)
+        check_call_arguments(&ToolCall::from_raw("1", "weather", raw), &schema)
     }
 
     #[test]
@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn empty_text_is_checked_against_the_schema() {
         let call = ToolCall::from_raw("1", "weather", "");
-        let error = parse_arguments(&call, &json!({"required": ["city"]})).expect_err("refused");
+        let schema = json!({"required": ["city"]});
+        let error = check_call_arguments(&call, &schema).expect_err("refused");
         assert!(error.contains("/city: required, but missing"), "{error}");
     }
 
@@ -135,13 +136,13 @@ mod tests {
         }
 
         let call = ToolCall::new("1", "weather", Value::Null);
-        let error = parse_arguments(&call, &json!({})).expect_err("refused");
+        let error = check_call_arguments(&call, &json!({})).expect_err("refused");
         assert!(error.contains("got null"), "{error}");
     }
 
     #[test]
     fn changed_call_is_checked_by_its_new_arguments() {
         let call = ToolCall::from_raw("1", "weather", "{").with_args(json!({"city": "Oslo"}));
-        assert_eq!(parse_arguments(&call, &json!({})), Ok(()));
+        assert_eq!(check_call_arguments(&call, &json!({})), Ok(()));
     }
 }

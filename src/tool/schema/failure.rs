@@ -69,8 +69,8 @@ impl ArgumentError {
         self.failures.iter().map(|failure| failure.path.as_str())
     }
 
-    /// Returns the text the model reads instead of the tool's answer: what failed where, and the
-    /// schema to follow.
+    /// Returns the text that the model reads instead of the tool's result: the failures with their
+    /// paths, and the schema.
     pub fn for_model(&self, tool_name: &str, schema: &Value) -> String {
         format!(
             "invalid arguments for tool {tool_name:?}:\n{self}\n{}",
@@ -172,6 +172,7 @@ fn push_string(text: &mut String, string: &str) {
     text.push_str(&Value::from(head).to_string());
 }
 
+/// Returns the first values as JSON, with commas between them.
 pub(super) fn list(values: &[Value]) -> String {
     let quoted: Vec<String> = values.iter().take(MAX_NAMED).map(quote).collect();
     let suffix = if values.len() > quoted.len() {
@@ -185,8 +186,8 @@ pub(super) fn list(values: &[Value]) -> String {
 impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, failure) in self.failures.iter().enumerate() {
-            let line = if index == 0 { "" } else { "\n" };
-            write!(f, "{line}{}: {}", failure.path, failure.text)?;
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{}: {}", failure.path, failure.text)?;
         }
         if self.omitted > 0 {
             write!(f, "\nand {} more", self.omitted)?;

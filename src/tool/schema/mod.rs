@@ -10,7 +10,7 @@ mod validate;
 mod value;
 
 pub use arguments::check_arguments;
-pub(crate) use arguments::parse_arguments;
+pub(crate) use arguments::check_call_arguments;
 pub use failure::ArgumentError;
 #[cfg(feature = "schema")]
 pub(super) use failure::push_key;

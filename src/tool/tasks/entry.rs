@@ -45,9 +45,11 @@ impl TaskOutcome {
 pub(crate) struct TaskEntry {
     pub(super) id: Arc<str>,
     pub(super) spec: TaskSpec,
-    started: Instant,
+    start_time: Instant,
     /// Cancelled when the task is stopped or has ended.
     pub(super) cancellation: Cancellation,
+    /// True once the task is stopped. Set with `state` locked, so that the outcome that is set
+    /// afterwards is `Stopped`.
     is_stopped: AtomicBool,
     state: Mutex<TaskEntryState>,
     /// Notified when the outcome is set.
@@ -82,7 +84,7 @@ impl TaskEntry {
         Arc::new(Self {
             id,
             spec: spec.cleaned(),
-            started: Instant::now(),
+            start_time: Instant::now(),
             cancellation: Cancellation::default(),
             is_stopped: AtomicBool::new(false),
             state: Mutex::default(),
@@ -148,7 +150,7 @@ impl TaskEntry {
     /// Returns the usage so far.
     pub(crate) fn usage(&self) -> TaskUsage {
         let state = lock(&self.state);
-        let duration = state.duration.unwrap_or_else(|| self.started.elapsed());
+        let duration = state.duration.unwrap_or_else(|| self.start_time.elapsed());
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         TaskUsage::new(state.tokens, state.tool_uses, millis)
     }
@@ -159,10 +161,10 @@ impl TaskEntry {
         self.end_notify.notify_waiters();
     }
 
-    /// Sets the outcome. The first counts. Returns `false` if the task was stopped, which is its
-    /// outcome then.
+    /// Sets the outcome, unless there is one: `Stopped` if the task was stopped, else `outcome`.
+    /// Discards the messages that the task has not taken. Returns `false` if the task was stopped.
     pub(super) fn set_outcome(&self, outcome: TaskOutcome) -> bool {
-        let duration = self.started.elapsed();
+        let duration = self.start_time.elapsed();
         let mut state = lock(&self.state);
         let is_stopped = self.is_stopped();
         if state.outcome.is_none() {

@@ -39,6 +39,7 @@ pub(super) fn parse(html: &str, stop: &Cancellation) -> Document {
         }
 
         let (step, tail) = remaining.split_at(end);
+        // Sets `is_full` if the tokenizer would compare too much.
         tokenizer.sink.count_comparisons(step);
         if !is_full.get() {
             queue.push_back(StrTendril::from(step));

@@ -11,11 +11,15 @@ use crate::util::Cancellation;
 use super::document::parse;
 use super::search::Source;
 
-/// The classes of the elements that are read, and of the elements that show the kind of the page.
+/// The class of the link of an entry, which has its title.
 const LINK: &str = "result__a";
+/// The class of the text of an entry.
 const SNIPPET: &str = "result__snippet";
+/// The class of an entry that is an advertisement.
 const ADVERTISEMENT: &str = "result--ad";
+/// The classes by which a page of results is recognized, even without entries.
 const RESULTS: [&str; 3] = ["results", "no-results", "result--no-result"];
+/// The classes by which a challenge is recognized.
 const CHALLENGES: [&str; 2] = ["anomaly-modal__modal", "anomaly-modal__title"];
 /// The maximum length of a title or a snippet, in bytes.
 const MAX_TEXT: usize = 8 * 1024;
@@ -38,23 +42,23 @@ pub(super) fn read(html: &str, url: &Url, stop: &Cancellation) -> Page {
     let mut stack = vec![document.root.clone()];
     while let Some(node) = stack.pop() {
         let class = attribute(&node, "class").unwrap_or_default();
-        let is_of = |name: &str| class.split_ascii_whitespace().any(|word| word == name);
-        if CHALLENGES.iter().any(|name| is_of(name)) {
+        let has_class = |name: &str| class.split_ascii_whitespace().any(|word| word == name);
+        if CHALLENGES.iter().any(|name| has_class(name)) {
             return Page::Challenge;
         }
 
-        is_page_of_results |= RESULTS.iter().any(|name| is_of(name));
-        if is_of(ADVERTISEMENT) {
+        is_page_of_results |= RESULTS.iter().any(|name| has_class(name));
+        if has_class(ADVERTISEMENT) {
             continue;
         }
 
-        if is_of(LINK) {
+        if has_class(LINK) {
             let href = attribute(&node, "href").unwrap_or_default();
             // An entry without a target has an empty target, so that its snippet is not taken for
             // the snippet of the previous entry.
             let target = link_target(url, &href).map_or(String::new(), String::from);
             sources.push(Source::new(text(&node), target, ""));
-        } else if is_of(SNIPPET)
+        } else if has_class(SNIPPET)
             && let Some(source) = sources.last_mut()
             && source.snippet.is_empty()
         {
@@ -99,7 +103,7 @@ fn attribute(node: &Node, name: &str) -> Option<String> {
     attribute.map(|attr| attr.value.to_string())
 }
 
-/// Returns the text of a node and all in it.
+/// Returns the text of a node and of all nodes in it.
 fn text(node: &Rc<Node>) -> String {
     let mut text = String::new();
     let mut stack = vec![node.clone()];

@@ -32,8 +32,9 @@ pub(super) struct Normalized {
     pub(super) is_cut: bool,
 }
 
-/// Finds the title, makes links absolute, and removes elements that are nested too deep, because
-/// the converter recurses. The parser may have moved an element deeper after its depth was checked.
+/// Finds the title, makes links absolute, divides long runs of siblings, and removes elements that
+/// are nested too deep, because the converter recurses. The parser may have moved an element deeper
+/// after its depth was checked.
 pub(super) fn normalize(document: &Rc<Node>, page: &Url, stop: &Cancellation) -> Normalized {
     let mut output = Normalized::default();
     let mut links = Links::of(page);
