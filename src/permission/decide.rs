@@ -230,8 +230,8 @@ impl Policy<'_> {
         })
     }
 
-    /// Returns the reason why a part of a command may write a protected path that the analysis does
-    /// not see: it was not examined, or it may be misread and has a piece of a protected name.
+    /// Returns the reason why a part of a command was not examined, which may write any protected
+    /// path, or why it may be misread, if it has a piece of the name of such a path.
     fn unread_part<'c>(&self, call: &'c CallAccesses<'_>) -> Option<&'c Reason> {
         // Most texts in the arguments of an unknown tool are no commands.
         let mut commands = call.commands().filter(|_| !call.is_guessed);

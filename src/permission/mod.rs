@@ -38,14 +38,14 @@
 //! What everyday commands are made of is listed in a strict grammar: simple commands, pipes and
 //! lists; `if`, `for`, `while`, `case`, functions and groups; quotes, `$NAME`, `${NAME}` with the
 //! common operators and plain words, `$(..)`, backticks without backslashes, `<(..)`; arithmetic of
-//! names, numbers and operators; wildcards, `{a,b}` and `{1..5}`; redirections, here-strings and one
-//! here-document at a time with a name as its delimiter; `[ .. ]`, `[[ .. ]]` and arrays of plain
-//! words. A command with anything else is *unusual*: bash may read it in another way than the
+//! names, numbers and operators; wildcards, `{a,b}` and `{1..5}`; redirections, here-strings and
+//! one here-document at a time with a name as its delimiter; `[ .. ]`, `[[ .. ]]` and arrays of
+//! plain words. A command with anything else is *unusual*: bash may read it in another way than the
 //! analysis. Examples are nested braces, an empty quote in a word, a pattern of `extglob`, a quote
-//! in arithmetic, a comment in a substitution, an input on a descriptor above 2 and `$'\x41'`. No rule
-//! to allow covers an unusual command, except that `Bash` and `bypassPermissions` cover it as long
-//! as no rule denies or asks about commands or files, and its text has no piece of the name of a
-//! protected file.
+//! in arithmetic, a comment in a substitution, an input on a descriptor above 2 and `$'\x41'`. No
+//! rule to allow covers an unusual command, except that `Bash` and `bypassPermissions` cover it as
+//! long as no rule denies or asks about commands or files, and its text has no piece of the name of
+//! a protected file.
 //!
 //! # Programs
 //!

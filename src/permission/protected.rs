@@ -36,8 +36,8 @@ const PIECE_LEN: usize = 4;
 const PIECES_OF_GIT: [&str; 4] = [".git/hooks", ".git/config", ".git/HEAD", "skills/"];
 /// Pieces of common words, and `.env`, which is not protected itself.
 const COMMON_PIECES: &str = "\
-    .env .jso .tom .yml alia argo ash_ bash carg code conf core file head json kill lias loca nfig \
-    ocal onfi toml";
+    .env .jso .tom .yml /con alia argo ash_ bash carg code conf core fig. file head json kill lias \
+    loca nfig ocal onfi toml";
 
 /// Protected from being replaced as a whole. Words of commands that name them are mostly not paths
 /// to write.

@@ -6,8 +6,8 @@
 //! always returns, in time linear in the length of the command: length, depth, work and the number
 //! of commands are limited, and reaching a limit is a reason as well.
 //!
-//! A text that is not in the strict grammar of `plain_grammar` is noted as unusual: bash may read it
-//! in another way.
+//! A text that is not in the strict grammar of `plain_grammar` is noted as unusual: bash may read
+//! it in another way.
 //!
 //! It is not a sandbox. It cannot know what a program does when it runs, or what a script file
 //! contains.

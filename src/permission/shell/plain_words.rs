@@ -161,6 +161,10 @@ impl Scanner<'_> {
     fn braces(&mut self) -> Result<bool, &'static str> {
         self.at += 1;
         let content = self.take_while(|b| is_name_byte(b) || b".,-/*?@:+%=".contains(&b));
+        if ends_word(self.next()) {
+            // A brace that nothing closes.
+            return Ok(false);
+        }
         self.expect("}", "braces")?;
         if matches!(self.next(), Some(b'~' | b'<' | b'>')) {
             return Err("a mark behind braces");
@@ -268,7 +272,8 @@ impl Scanner<'_> {
         let lists_keys = self.take("!");
         let _length = self.take("#");
         let name = self.take_while(is_name_byte);
-        if !is_name(name) && !matches!(name, [b'0'..=b'9']) && !self.take("@") && !self.take("#") {
+        let is_number = !name.is_empty() && name.iter().all(u8::is_ascii_digit);
+        if !is_name(name) && !is_number && !self.take("@") && !self.take("#") {
             return Err("an expansion");
         }
         check_name(name)?;

@@ -147,7 +147,7 @@ const PLAIN: [&str; 62] = [
     // Each of these is the everyday form of an unusual text below.
     "echo a{b,c}d",
     "echo {a..e}",
-    "echo {x}",
+    "echo {x} {a a,b ${10}",
     "echo \"\"",
     "[[ a < b ]]",
     "((i++))",
