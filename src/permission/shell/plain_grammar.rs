@@ -1,9 +1,9 @@
 //! The strict grammar: what everyday commands are made of.
 //!
-//! The analyser reads more of bash than anybody can check, and where it reads a text in another way
-//! than bash, a part of the command is hidden. This check is independent of it, and knows only
-//! constructs that have one obvious reading. It reads a text once, from left to right, and gives up
-//! at the first character that it does not expect: the command is then *unusual*.
+//! The analyser reads more of bash than a person can verify, and where it reads a text in another
+//! way than bash, a part of the command is hidden. This check is independent of it and accepts only
+//! constructs that have one obvious reading. It reads a text once, from left to right, and ends at
+//! the first character that it does not expect: the command is then *unusual*.
 
 use super::plain_words::Document;
 
