@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::message::ToolResult;
 use crate::tool::UnansweredQuestion;
+use crate::util::secret::redact_text;
 use crate::util::sync::lock;
 
 use super::result_limits::limit_content;
@@ -29,17 +30,21 @@ impl ResultContext {
         })))
     }
 
-    /// Replaces all texts by those of the hooks, which were asked again.
-    pub(super) fn replace(&self, texts: Vec<String>) {
+    /// Replaces all texts by those of the hooks, which were asked again. Secrets are removed.
+    pub(super) fn replace(&self, mut texts: Vec<String>) {
+        texts.iter_mut().for_each(redact_text);
         lock(&self.0).texts = texts;
     }
 
     /// Adds the text of the gate, unless an earlier check of the same call has added it.
+    /// Secrets are removed.
     pub(super) fn add(&self, text: Option<String>) {
+        let Some(mut text) = text else {
+            return;
+        };
+        redact_text(&mut text);
         let texts = &mut lock(&self.0).texts;
-        if let Some(text) = text
-            && !texts.contains(&text)
-        {
+        if !texts.contains(&text) {
             texts.push(text);
         }
     }

@@ -248,6 +248,26 @@ async fn key_in_a_question_of_a_tool_is_redacted() {
 }
 
 #[tokio::test]
+async fn text_that_a_hook_adds_to_a_result_has_no_secrets() {
+    let secret = Secret::new("sk-context-7c41e9b02d");
+    let text = format!("the key is {}", secret.expose());
+    let add = hook::pre_tool_use("add", move |_cx, _call| {
+        let text = text.clone();
+        async move { Ok(ToolDecision::proceed().with_context(text)) }
+    });
+    let tool = FuncTool::new("tool", "Runs", any_object(), |_, _| async { "ran" });
+    let model = ScriptedModel::new().call("tool", json!({})).say("done");
+    let agent = agent(model).tool(tool).hook(add).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let mut seen = format!("{:?}", output.unwrap().messages);
+    for message in &messages {
+        seen.push_str(&serde_json::to_string(message).unwrap());
+    }
+    assert!(seen.contains("the key is [redacted]"), "{seen}");
+    assert!(!seen.contains("sk-context"), "{seen}");
+}
+
+#[tokio::test]
 async fn reason_of_a_denial_has_no_secrets() {
     let secret = Secret::new("sk-denial-4e07a1b95c");
     let reason = format!("{}{}", "x".repeat(9_990), secret.expose());
