@@ -140,8 +140,8 @@ impl AgentBuilder {
     ///   no compactor has shortened these messages, and the run ends with `ResponseTooLarge`.
     /// * A message that joins the history in the middle of a run ([`RunHandle::steer`], a
     ///   `before_stop` hook) and exceeds the limit together with the messages before it, although
-    ///   a compactor was asked, is not stored, and the run ends with `RequestTooLarge`. After the
-    ///   last turn, a warning reports it instead. The history stays within its limit.
+    ///   a compactor was asked, is not stored. A warning reports it; if the model then has nothing
+    ///   to answer, the run ends with `RequestTooLarge`. The history stays within its limit.
     ///
     /// [`RunHandle::steer`]: crate::RunHandle::steer
     pub fn max_history_bytes(mut self, bytes: usize) -> Self {

@@ -183,11 +183,17 @@ impl HistorySize {
         Err(Error::new(ErrorKind::RequestTooLarge, text))
     }
 
-    /// Returns `true` if messages of `size` bytes do not fit next to the loaded messages, and would
-    /// if a summary covered these.
-    pub(super) fn needs_summary_for(&self, size: usize) -> bool {
-        self.total().saturating_add(size) > self.max_bytes
-            && self.added.saturating_add(size) <= self.max_bytes
+    /// Returns `true` if the first of these messages that does not fit next to the loaded messages
+    /// and those before it would fit if a summary covered the loaded messages.
+    pub(super) fn needs_summary_for(&self, sizes: &[usize]) -> bool {
+        let mut bytes = 0_usize;
+        let mut sums = sizes.iter().map(|size| {
+            bytes = bytes.saturating_add(*size);
+            bytes
+        });
+        let is_over_limit = |bytes: &usize| self.total().saturating_add(*bytes) > self.max_bytes;
+        let too_large_sum = sums.find(is_over_limit);
+        too_large_sum.is_some_and(|bytes| self.added.saturating_add(bytes) <= self.max_bytes)
     }
 
     /// Returns `true` if the history exceeds its own limits, so that no model may be called.

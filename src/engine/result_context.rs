@@ -22,8 +22,9 @@ struct Additions {
 }
 
 impl ResultContext {
-    /// Creates the additions of a call with the texts that were stored with it.
-    pub(super) fn new(texts: Vec<String>) -> Self {
+    /// Creates the additions of a call with the texts that were stored with it. Secrets are removed.
+    pub(super) fn new(mut texts: Vec<String>) -> Self {
+        texts.iter_mut().for_each(redact_text);
         Self(Arc::new(Mutex::new(Additions {
             texts,
             ..Additions::default()

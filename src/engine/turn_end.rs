@@ -89,21 +89,32 @@ impl ActiveRun {
         }
     }
 
-    /// Removes steered messages that were sent before or are invalid. Returns `true` if there are
+    /// Removes steered messages that were sent before, are invalid or cannot fit, because the
+    /// response is complete and must not be replaced by an error. Returns `true` if there are
     /// others, which the next turn adds to the history.
     fn discard_invalid_steering(&self) -> bool {
         let inputs = self.cx.state(|state| state.inputs.clone());
         let was_sent = |id: &Arc<str>| inputs.contains(id);
+        let mut size_errors = Vec::new();
         let (refused_messages, is_empty) = {
             let steering = &mut lock(&self.cx.shared().control).steering;
             steering.retain(|steered| !steered.id.as_ref().is_some_and(was_sent));
             let is_refused = |steered: &mut SteeredMessage| !is_valid_input(&steered.message);
             let refused_messages: Vec<_> = steering.extract_if(.., is_refused).collect();
+            steering.retain(|steered| {
+                let error = self.size_error(steered.size());
+                let fits = error.is_none();
+                size_errors.extend(error);
+                fits
+            });
             (refused_messages, steering.is_empty())
         };
 
         for steered in &refused_messages {
             self.history.warn_of_refused(&steered.message);
+        }
+        for error in &size_errors {
+            self.warn_of_unstored(error);
         }
         !is_empty
     }

@@ -132,8 +132,8 @@ impl Core {
         let work = async move {
             tokio::select! {
                 biased;
-                outcome = summary.make_logged() => outcome,
                 () = interrupt.cancelled() => TaskOutcome::Stopped,
+                outcome = summary.make_logged() => outcome,
             }
         };
         self.shared.summaries.spawn("summary", work);

@@ -9,7 +9,6 @@ use super::paths::PathPattern;
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Rule, RuleKind};
 use super::url::UrlPattern;
-use super::values::NAME_ARGUMENTS;
 
 /// The kind of a tool, which decides what a specifier of its rules is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +33,12 @@ const NO_SPECIFIER: &str =
 
 /// The arguments that are the command of a shell tool.
 const COMMAND_ARGUMENTS: &[&str] = &["command", "cmd"];
+
+/// The arguments that are the name of a skill.
+const SKILL_ARGUMENTS: &[&str] = &["skill", "name", "command"];
+
+/// The arguments that are the name of an agent.
+const AGENT_NAMES: &[&str] = &["subagent_type", "agent", "name"];
 
 /// Arguments of tools that start agents, other than the name of the agent.
 const AGENT_ARGUMENTS: &[&str] = &[
@@ -191,20 +196,21 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<RuleKind, String
 /// Refuses a specifier that names an argument of the tool, where the specifier itself has another
 /// meaning: the rule would never match.
 fn check_argument(tool: &str, family: Family, specifier: &str) -> Result<(), String> {
-    let Some((argument, value)) = specifier.split_once(':') else {
+    let Some((argument, given_value)) = specifier.split_once(':') else {
         return Ok(());
     };
-    let (argument, value) = (argument.trim_end(), value.trim_start());
+    let (argument, value) = (argument.trim_end(), given_value.trim_start());
     // `cmd:*` is the beginning of a command, and the name of a skill may have a colon.
     let (arguments, has_prefixes) = match family {
         Family::Command => (COMMAND_ARGUMENTS, true),
         Family::Read | Family::Write => (PATH_ARGUMENTS, false),
         Family::Url => (URL_ARGUMENTS, false),
-        Family::Named => (NAME_ARGUMENTS, tool == "Skill"),
+        Family::Named if tool == "Skill" => (SKILL_ARGUMENTS, true),
+        Family::Named => (AGENT_NAMES, false),
         Family::Other => return Ok(()),
     };
 
-    if arguments.contains(&argument) && !(has_prefixes && value == "*") {
+    if arguments.contains(&argument) && !(has_prefixes && given_value == "*") {
         let rule = if matches!(value, "" | "*") {
             tool.to_owned()
         } else {

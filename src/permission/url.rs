@@ -143,9 +143,15 @@ fn port_pattern(port: &str) -> Option<String> {
 
 /// Refuses the path of a pattern that no address has after it is normalized.
 fn check_path(path_and_query: &str) -> Result<(), String> {
-    // A query may contain anything, and `?` may be its beginning.
-    let path = path_and_query.split(['?', '#']).next().unwrap_or_default();
-    let mut names = path.split('/');
+    // A query may contain anything, and a wildcard may match its beginning.
+    let end = path_and_query.find(['?', '#', '*']);
+    let path = &path_and_query[..end.unwrap_or(path_and_query.len())];
+    // A wildcard may continue the last name.
+    let whole_names = match end {
+        Some(_) => path.rsplit_once('/').map_or("", |(names, _)| names),
+        None => path,
+    };
+    let mut names = whole_names.split('/');
     if names.any(|name| matches!(name, "." | "..")) || path.contains("//") {
         return Err(format!(
             "addresses are compared without `.`, `..` and `//` in their paths; write `{path}` \

@@ -68,10 +68,9 @@ impl RunHandle {
     ///
     /// A message that would take the history over its
     /// [limit](crate::AgentBuilder::max_history_bytes), although a compactor was asked to make
-    /// room, is not added: the run ends with
-    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge). After the last turn, a warning
-    /// reports it instead. The messages after it are stored as far as they fit, and the session can
-    /// be continued.
+    /// room, is not added: a warning reports it, and the run continues. If the model then has
+    /// nothing to answer, the run ends with
+    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge).
     pub fn steer(&self, message: impl Into<Message>) -> bool {
         self.try_steer(None, message.into()).is_ok()
     }

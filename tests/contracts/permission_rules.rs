@@ -43,6 +43,8 @@ fn rule_that_cannot_match_is_an_error_that_names_the_fault() {
         ("Bash(A=1 make)", "not the variables before it"),
         ("Bash(command:ls)", "write Bash(ls)"),
         ("Bash(cmd: ls)", "write Bash(ls)"),
+        ("Bash(command: *)", "anyway; write Bash"),
+        ("Skill(name: *)", "anyway; write Skill"),
         ("Bash(echo 'x)", "quote"),
         ("Task(subagent_type:helper)", "write Task(helper)"),
         ("Agent(subagent_type: helper)", "write Agent(helper)"),

@@ -225,6 +225,25 @@ fn url_paths_are_compared_after_normalization() {
 }
 
 #[test]
+fn wildcard_of_a_path_may_match_the_query() {
+    for (rule, url) in [
+        (
+            "https://*/*=http://*",
+            "https://h.test/go?url=http://evil.test/",
+        ),
+        (
+            "https://*/*redirect=//*",
+            "https://h.test/a?redirect=//evil.test",
+        ),
+        ("https://h.test/.?*", "https://h.test/.git/config"),
+        ("https://h.test/*/../*", "https://h.test/a/?p=x/../y"),
+    ] {
+        let rules = ["allow:*", &format!("deny:WebFetch({rule})")];
+        assert_all(&rules, &[(url, Deny), ("https://h.test/x", Allow)]);
+    }
+}
+
+#[test]
 fn address_of_ipv4_in_ipv6_is_the_ipv4_address() {
     assert_all(
         &["allow:WebFetch", "deny:WebFetch(domain:169.254.169.254)"],
