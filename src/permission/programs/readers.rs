@@ -8,7 +8,8 @@ hostname | W | none | -fisIAdy --fqdn --short
 date | W | read no:0,1,2,3,4,5,6,7,8,9 | -uRI -dr:text -f:names --date:text --file:names --reference:read --utc --iso-8601?text --rfc-3339:text -s:text!effect --set:text!effect
 source . | H | read |
 cat tac nl head tail od hexdump | H | show | -cnw:text
-zcat xzcat bzcat | H | show/ending |
+zcat | H | show/ending | -r!links --recursive!links
+xzcat bzcat | H | show/ending |
 lz4cat | W | show/ending | -dkfqvcm --rm!edit --decompress --force --keep --quiet --verbose --stdout --to-stdout --multiple
 zstdcat | W | show/ending | -dkfqvcC -T:text -o:write --output-dir-flat:write --rm!edit --decompress --force --keep --quiet --verbose --stdout
 strings | W | show no:@ | -afow -nteTsd:text --all --bytes:text --radix:text --encoding:text

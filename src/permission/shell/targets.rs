@@ -63,7 +63,7 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
     }
 }
 
-/// Notes the files that `dd` and `xxd` open other than those of their operands.
+/// Notes the files that `dd`, `unzip` and `xxd` open other than those of their operands.
 fn extra_files(cx: &mut Context, row: &Row<'_>) {
     let (program, words) = (row.program, &row.arguments.operands);
     // The name of a file may be an operand with a file of its own, such as `if=.env`.
@@ -71,6 +71,18 @@ fn extra_files(cx: &mut Context, row: &Row<'_>) {
     if program.takes("dd") && words.iter().any(is_any) {
         cx.add_path(Use::Read, Word::unknown());
         cx.add_path(Use::Write, Word::unknown());
+    }
+
+    // An archive without the ending, or a pattern of archives, which unzip expands itself.
+    let archive = words.first().filter(|_| row.name == "unzip");
+    if let Some(text) = archive.and_then(|word| word.literal()) {
+        let is_pattern = text.contains(['*', '?', '[']);
+        let is_whole = text.to_lowercase().ends_with(".zip");
+        let endings = ["", ".zip", ".ZIP"].into_iter();
+        for ending in endings.filter(|ending| is_pattern || !is_whole && !ending.is_empty()) {
+            let name = format!("{text}{ending}");
+            cx.add_path(Use::Read, Word::default().followed_by(&name));
+        }
     }
 
     // Behind its first operand, xxd reads no options.
