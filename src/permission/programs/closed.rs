@@ -48,12 +48,18 @@ git: check-ignore|rw<.gitignore|
 git: apply|rw|+--check --stat
 git: status|rw|-v --verbose
 git: status|wo|
-git: push fetch branch blame annotate rev-parse ls-files ls-tree ls-remote rev-list describe merge-base name-rev count-objects check-attr symbolic-ref show-branch version help worktree+list submodule+status sparse-checkout+list verify-commit verify-tag gc prune repack pack-refs fsck cherry lfs+ls-files lfs+fetch|rw|
+git: ls-remote|rw<.git/config|
+git: check-attr|rw<.gitattributes,.git/info/attributes|
+git: push|rw|-u --set-upstream
+git: branch|rw|-u -t --set-upstream-to --unset-upstream --track --edit-description
+git: push branch|rw>.git/config|
+git: fetch blame annotate rev-parse ls-files ls-tree rev-list describe merge-base name-rev count-objects symbolic-ref show-branch version help worktree+list submodule+status sparse-checkout+list verify-commit verify-tag gc prune repack pack-refs fsck cherry lfs+ls-files lfs+fetch|rw|
 git: log shortlog reflog diff show whatchanged grep cat-file diff-tree diff-index diff-files range-diff stash+list stash+show tag for-each-ref archive|wo|
 git: restore|rw|-W -p --worktree --patch|+--staged -S
 git: checkout switch restore reset merge pull rebase stash cherry-pick revert rm mv clean init bisect worktree lfs+pull lfs+checkout|ro|-p --patch --show-current-patch
 git: apply am clone format-patch|o|
-cargo rustup: search info version locate-project pkgid owner show which help list|rw|
+cargo: search info|rw>~/.cargo/|
+cargo rustup: version locate-project pkgid owner show which help list|rw|
 cargo: fmt|rw|+--check ----check
 cargo: tree metadata|ro<Cargo.toml,Cargo.lock>~/.cargo/|
 cargo: build b check c test t clippy run r bench doc d fmt clean update add remove rm fix fetch generate-lockfile nextest machete outdated audit deny new init install uninstall|ro>~/.cargo/|
@@ -63,17 +69,17 @@ npm pnpm yarn bun: ls list la ll outdated view info show search why explain whoa
 npm pnpm yarn bun: ci install i add remove rm un uninstall update up upgrade dedupe prune rebuild audit run run-script start stop restart test t tst build lint dev typecheck format check clean watch serve preview e2e coverage version init pkg+set|ro<package.json>~/.npm/|@-g --global --location
 npx bunx uvx|ro>~/.npm/|
 npm pnpm yarn bun: exec x dlx|ro>~/.npm/|
-pre-commit: run|ro|
+pre-commit: run|ro>~/.cache/pre-commit/|
 go: version help|rw|
 go: env|rw<~/.config/go/|-w -u --w --u
 go: doc|rw|-src --src
 go: mod list|ro<go.mod,go.sum>~/go/|
-go: build test vet run fmt generate clean work fix get install|ro>~/go/|
+go: build test vet run fmt generate clean work fix get install|ro>~/go/,~/.cache/go-build/|
 pip: list show freeze check help|rw|
 uv poetry pipenv pdm: run exec|ro|
-pip uv poetry pipenv pdm: install uninstall sync|ro<pyproject.toml>/usr/,~/.local/|
+pip uv poetry pipenv pdm: install uninstall sync|ro<pyproject.toml>/usr/,~/.local/,~/.cache/|
 pip uv poetry pipenv pdm: list show lock add remove update tree build check freeze init version download wheel|ro<pyproject.toml,poetry.lock,uv.lock,Pipfile,Pipfile.lock|
-uv: pip+install pip+sync pip+uninstall|ro>/usr/,~/.local/|
+uv: pip+install pip+sync pip+uninstall|ro>/usr/,~/.local/,~/.cache/|
 uv: pip+list pip+show pip+freeze pip+compile venv|ro|
 yarn bundle: .|ro|
 bundle: install update list show outdated check info exec test add remove|ro<Gemfile,Gemfile.lock>~/.gem/,~/.bundle/,/var/lib/gems/|
@@ -123,7 +129,8 @@ docker-compose: up|o|+--build
 docker-compose: up down stop start restart pull rm kill|ro|
 docker-compose: build|o|
 kubectl oc: config+current-context config+get-contexts config+use-context|rw<~/.kube/>~/.kube/|
-kubectl oc: get describe logs top explain version api-resources api-versions cluster-info events rollout auth wait port-forward cp delete apply scale label annotate patch cordon uncordon drain taint expose autoscale create diff set|rw|-k --kustomize
+kubectl oc: cluster-info|rw<~/.kube/>~/.kube/cache/|
+kubectl oc: get describe logs top explain version api-resources api-versions events rollout auth wait port-forward cp delete apply scale label annotate patch cordon uncordon drain taint expose autoscale create diff set|rw>~/.kube/cache/|-k --kustomize
 gh glab: auth+status|rw|-t --show-token
 gh glab: pr+merge pr+close mr+merge|rw|-d --delete-branch
 gh glab: pr+checkout pr+merge pr+close|ro|
