@@ -328,6 +328,7 @@ pub(super) fn examine(cx: &mut Context, index: usize, name: &str, command: &Simp
     let outputs = sources.into_iter();
     texts.extend(outputs.filter_map(|source| printed(cx, source, 0)));
 
+    let is_checksum = checks_sums(name, command);
     let is_patch = match name {
         "git" => matches!(&*git_subcommand(command), "apply" | "am"),
         _ => name == "patch",
@@ -336,6 +337,9 @@ pub(super) fn examine(cx: &mut Context, index: usize, name: &str, command: &Simp
     for text in &texts {
         let text = if is_patch {
             names_of_patch(text)
+        } else if is_checksum {
+            // A star in front of a name is for binary data.
+            text.replace('*', " ")
         } else if command.shared_input.is_some() {
             // What stands in a comment may be a command without the mark, which another one reads.
             text.clone()
@@ -359,6 +363,21 @@ fn git_subcommand(command: &SimpleCommand) -> String {
     subcommand.unwrap_or_default()
 }
 
+/// Returns `true` if a word is an option of this letter, or a long one that begins with `long`.
+fn has_option(command: &SimpleCommand, letter: Option<char>, long: &str) -> bool {
+    let mut prefixes = command.argv.iter().map(Word::literal_prefix);
+    prefixes.any(|word| match word.strip_prefix("--") {
+        Some(name) => !name.is_empty() && name.starts_with(long),
+        None => word.starts_with('-') && letter.is_some_and(|letter| word.contains(letter)),
+    })
+}
+
+/// Returns `true` if the program compares the files that its input names with their checksums.
+fn checks_sums(name: &str, command: &SimpleCommand) -> bool {
+    let has_sums = name.ends_with("sum") || name.starts_with("md5");
+    has_sums && has_option(command, Some('c'), "c")
+}
+
 /// Returns `true` if the program uses no names in the texts that it is given: it only prints,
 /// formats, sends or stores them, or gives them to a script.
 fn ignores_names(name: &str, command: &SimpleCommand) -> bool {
@@ -369,16 +388,10 @@ fn ignores_names(name: &str, command: &SimpleCommand) -> bool {
         check-attr check-ignore commit commit-tree diff hash-object interpret-trailers log merge \
         mktree notes show stripspace tag";
     let has = |names: &str, name: &str| names.split_ascii_whitespace().any(|one| one == name);
-    let has_option = |letter: Option<char>, long: &str| {
-        let mut prefixes = command.argv.iter().map(Word::literal_prefix);
-        prefixes.any(|word| match word.strip_prefix("--") {
-            Some(name) => !name.is_empty() && name.starts_with(long),
-            None => word.starts_with('-') && letter.is_some_and(|letter| word.contains(letter)),
-        })
-    };
     let reads_names = name == "patch"
-        || name == "curl" && has_option(Some('K'), "conf")
-        || name == "git" && has_option(None, "pathspec-");
+        || name == "curl" && has_option(command, Some('K'), "conf")
+        || name == "git" && has_option(command, None, "pathspec-")
+        || checks_sums(name, command);
     if reads_names {
         return false;
     }
@@ -397,7 +410,7 @@ fn ignores_names(name: &str, command: &SimpleCommand) -> bool {
     }
     // A program that runs and loads nothing because of an option reads no commands.
     let only_keeps = row.reads || row.dash != Dash::Runs || row.takes("remote");
-    let has_script = row.takes_any(&["sed", "awk"]) && has_option(Some('f'), "file");
+    let has_script = row.takes_any(&["sed", "awk"]) && has_option(command, Some('f'), "file");
     only_keeps && !has_script
 }
 
