@@ -213,7 +213,15 @@ impl Parser<'_> {
 
         // Several targets are an error, except if all but one expand to nothing.
         let has_choice = targets.len() > 1;
+        let opens_file = !matches!(operator, "<<<" | "<&" | ">&");
         for target in targets.into_iter().filter(|word| !word.parts.is_empty()) {
+            // `-` is a file here, not the output as for an option.
+            let is_dash = opens_file && target.is("-");
+            let target = if is_dash {
+                Word::from_text("./-")
+            } else {
+                target
+            };
             let count = self.cx.analysis.paths.len();
             self.add_target(operator, target.clone(), command);
             // `2>&1` names no file.
