@@ -287,5 +287,5 @@ fn shows_files(command: &SimpleCommand) -> bool {
 
 /// Returns `true` if a program changes any files.
 fn changes_files(command: &SimpleCommand) -> bool {
-    command.changes && command.argv.len() > 1
+    command.makes_archive || command.changes && command.argv.len() > 1
 }

@@ -290,6 +290,8 @@ pub(crate) struct SimpleCommand {
     pub(crate) shows: bool,
     /// True if it reads the content of a file that an operand names.
     pub(crate) reads_operand: bool,
+    /// True if it makes an archive in a file, or adds to one.
+    pub(crate) makes_archive: bool,
     /// True if it makes, changes or removes files.
     pub(crate) changes: bool,
 }

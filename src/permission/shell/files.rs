@@ -61,6 +61,10 @@ pub(super) fn describe_words(
 
     own.shows |= prints_files(program, arguments);
     own.reads_operand = reads_operand(program, argv, arguments);
+    let is_creation = arguments.has_mark("create") && !arguments.has_mark("extract");
+    let mut archives = arguments.values_of("archive");
+    let is_file = |word: &Word| !word.is("-") && !word.is("/dev/null");
+    own.makes_archive = is_creation && archives.any(is_file);
     own.texts.extend(&arguments.patterns);
     let has_text =
         program.takes("pattern") || program.reads && program.operands.starts_with("text ");
@@ -80,7 +84,6 @@ pub(super) fn describe_words(
         return;
     }
 
-    let is_creation = arguments.has_mark("create") && !arguments.has_mark("extract");
     let values = read_values(program, argv, arguments);
     if program.keeps_operands() || is_creation {
         own.kept = indices;
