@@ -67,7 +67,7 @@ pip uv poetry pipenv pdm: install uninstall list show freeze check search downlo
 uv poetry pipenv pdm: | X | command | -qv --version!about --quiet --verbose --no-cache --offline -V!about --help!about
 uv poetry pipenv pdm bundle: run exec | X | host | -q --quiet --no-sync --frozen --locked --offline --with:text --extra:text --group:text --package:text --no-dev --all-extras
 module.http.server | X | text text/tree=. | -b:text -d:tree -p:text --bind:text --directory:tree --protocol:text
-module.json.tool | X | read write | -h --sort-keys --no-ensure-ascii --json-lines --indent:text --compact --tab
+module.json.tool | X | read write/shown | -h --sort-keys --no-ensure-ascii --json-lines --indent:text --compact --tab
 module.venv | X | inside/cut | -h --clear --upgrade --upgrade-deps --system-site-packages --without-pip --prompt:text --copies --symlinks
 bundle gem composer brew: | X | command | -v --version!about --verbose --quiet
 bundle gem composer brew: install update list show outdated check info search uninstall remove require dump-autoload validate why licenses audit doctor upgrade tap untap cleanup deps desc leaves services env which query build push owner sources lock add clean init platform pristine cask list-formulae home uses pin missing run-script test require-dev | X | text | -qvfjgDoN --quiet --verbose --force --dry-run --path:file --jobs:text --without:text --with:text --local --no-dev --no-interaction --prefer-dist --optimize-autoloader --no-scripts --no-progress --cask --formula --no-document --version:text --greedy --json?text --installed --dev --with-all-dependencies --no-cache --conservative --major --minor --patch --all

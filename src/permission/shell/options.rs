@@ -156,6 +156,7 @@ fn uses_of_value(program: &Program, kind: &str, value: &Word) -> &'static [Use] 
         "unpack" => &[Use::Target, Use::Project, Use::Tree(Tree::CHANGE)],
         "outdir" => &[Use::Write, Use::Tree(Tree::CHANGE)],
         "file" | "jar" | "names" => &[Use::Project],
+        "read" if program.takes("shown") => &[Use::Read],
         "read" if program.builds => &[Use::Source, Use::Tree(Tree::READ)],
         "tree" => &[Use::Tree(Tree::READ)],
         "git" => &[Use::Directory, Use::Repository],
@@ -172,6 +173,11 @@ fn option_value(cx: &mut Context, row: &Row<'_>, kind: &str, value: &Word) {
 
     let is_known = |text: String| is_known_value(kind, &text);
     let prefix = value.literal_prefix();
+    // It expands the pattern itself.
+    let is_pattern = kind == "read" && prefix.contains(['*', '?', '[']);
+    if is_pattern && matches!(name, "kubectl" | "oc") {
+        cx.add_path(Use::Read, Word::default().followed_by(&prefix));
+    }
     let may_run = match kind {
         "url" => prefix.starts_with('@'),
         "suffix" => !is_backup(name, value),
