@@ -276,8 +276,13 @@ pub(super) fn named(cx: &mut Context, row: &Row<'_>) {
             if !cx.has_room_for_path() {
                 return;
             }
-            let file = chained(joined(folder, "/"), &name.last_name());
-            cx.add_path(Use::Target, file);
+            let folder = joined(folder, "/");
+            cx.add_path(Use::Target, chained(folder.clone(), &name.last_name()));
+            // The name of a file elsewhere ends before these.
+            let address = name.literal().unwrap_or_default();
+            if let Some((path, _)) = address.split_once(['?', '#', ';']) {
+                cx.add_path(Use::Target, joined(&folder, local_name(path)));
+            }
         }
     }
 }
