@@ -26,7 +26,9 @@ impl CommandPattern {
             sh>dash sh>ash bash>rbash vim>rvim vim>gvim vim>vimdiff vim>ex emacs>emacsclient \
             make>gnumake git>hub kubectl=oc kubectl>k terraform=tofu terraform>terragrunt \
             shutdown=reboot shutdown=poweroff shutdown=halt ssh=slogin vim>rview vim>gview vim>evim \
-            gpg=gpg2 mysql=mariadb grep>rgrep grep>xzgrep grep>bzgrep fd=fdfind bat=batcat";
+            gpg=gpg2 mysql=mariadb grep>rgrep grep>xzgrep grep>bzgrep fd=fdfind bat=batcat \
+            xz>lzma xz>unlzma xz>lzcat gzip>uncompress zstd>zstdmt less>pager nano>pico nano>editor \
+            vim>editor ssh>rlogin gcc>c99 gcc>c89";
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let mut spellings = vec![self.clone()];
         let mut add = |names: &str, operands: &[String]| {
