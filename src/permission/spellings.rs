@@ -5,7 +5,7 @@
 use super::glob::{self, GlobToken, literal_char, matches};
 use super::options::may_have_flag;
 use super::pattern::{CommandPattern, PatternWord, chars};
-use super::programs::{first_operand, is_console, is_group, is_program, known};
+use super::programs::{first_operand, is_console, is_group, is_program, known, without_version};
 use super::rule_words::{file_name, may_match_word};
 use super::shell::{SHELLS, SimpleCommand, Word};
 
@@ -78,10 +78,9 @@ impl CommandPattern {
                 || text.starts_with('-') && !is_flag(&text)
                 || may_match_word(&format!("*{program}*"), file_name(&text))
         };
-        // `git-lfs` is a part of git, `git.exe` and `vim.basic` are the programs.
         let own_name = command.program().unwrap_or_default().to_lowercase();
-        let own_name = own_name.split(['-', '.']).next().unwrap_or_default();
-        !is_named && may_match_word(program, own_name)
+        let mut names = names_of_program(&own_name);
+        !is_named && names.any(|name| may_match_word(program, name))
             || command.argv.iter().skip(1).any(may_name_program)
     }
 
@@ -229,6 +228,20 @@ impl CommandPattern {
         }
         true
     }
+}
+
+/// Returns the names of programs that the full name of a program may stand for: `git-lfs` is a part
+/// of git, `git.exe`, `perl5.36-x86_64-linux-gnu`, `x86_64-linux-gnu-gcc-12` and `gnurm` are the
+/// programs.
+fn names_of_program(full_name: &str) -> impl Iterator<Item = &str> {
+    let first = full_name.split(['-', '.']).next().unwrap_or_default();
+    let is_name = |piece: &&str| piece.contains(|c: char| c.is_ascii_alphabetic());
+    let has_machine = full_name.matches('-').count() > 1;
+    let last = full_name.rsplit('-').find(is_name);
+    let last = last.filter(|_| has_machine);
+    let others = [last, first.strip_prefix("gnu")].into_iter().flatten();
+    let names = [first, without_version(first)].into_iter().chain(others);
+    names.filter(|name| !name.is_empty())
 }
 
 /// Returns the characters of a word before its first wildcard.
