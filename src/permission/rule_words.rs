@@ -102,7 +102,11 @@ impl CommandPattern {
         let git_subcommands = work_of_release(&name, command);
         if program == "git" && !git_subcommands.is_empty() {
             let mut names = git_subcommands.split(' ');
-            return names.any(|name| arguments.first().is_some_and(|sub| sub == name));
+            // A rule about all of git has no subcommand.
+            return names.any(|name| {
+                let subcommand = arguments.first();
+                subcommand.is_none_or(|subcommand| subcommand == "*" || subcommand == name)
+            });
         }
         if program == "ssh" && matches!(&*name, "rsync" | "scp" | "sftp") {
             let mut words = command.argv[1..].iter();
@@ -111,6 +115,10 @@ impl CommandPattern {
         let are_runners = is_runner(program) && is_runner(&name) && *program != name;
         let task = match (&**program, arguments) {
             // `cmake --build` starts the builder that it was configured for.
+            ("make" | "gmake" | "ninja", []) if name == "cmake" => {
+                let mut words = command.argv[1..].iter();
+                return words.any(|word| word.is("--build"));
+            }
             ("make" | "gmake" | "ninja", [target, ..]) if name == "cmake" => target,
             ("npx" | "bunx", [script, ..]) if are_runners => script,
             (_, [run, script, ..]) if are_runners && run.starts_with("run") => script,
