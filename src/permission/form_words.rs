@@ -239,7 +239,15 @@ impl FormWords<'_> {
             return false;
         }
 
-        let mut others = form.including(&option);
+        // `-nprod` is `-n prod`.
+        let letter = letter_with_value(complete, name).filter(|_| !is_single);
+        if letter.is_some_and(|letter| has_value_of(argv, letter, &name[1..])) {
+            return false;
+        }
+
+        let short = letter.map(|letter| format!("-{letter}"));
+        let own_others = form.including(&option);
+        let mut others = own_others.chain(short.iter().flat_map(|short| form.including(short)));
         let Some(mut given) = WordsAndFlags::of(argv) else {
             return false;
         };
@@ -255,7 +263,11 @@ impl FormWords<'_> {
         let includes = |other: &str| match other {
             "." => self.names_root(&complete.arguments.operands),
             _ => {
-                argv[1..].iter().any(|w| w.starts_with_text(other))
+                let begins = |word: &Word| {
+                    word.starts_with_text(other)
+                        || other.ends_with('*') && word.to_string().starts_with(other)
+                };
+                argv[1..].iter().any(begins)
                     || other.starts_with('-') && has_flag(self.name, &flags, other)
             }
         };
@@ -388,6 +400,30 @@ impl FormWords<'_> {
         let mut words = command.argv[1..].iter().chain(&command.input_file);
         !command.is_about_itself() && words.any(may_be)
     }
+}
+
+/// Returns the first letter of a short option, if it takes a value.
+fn letter_with_value<'n>(complete: &Complete<'_>, name: &'n str) -> Option<&'n str> {
+    let programs = [Some(complete.program), complete.globals].into_iter();
+    let mut programs = programs.flatten();
+    name.get(..1).filter(|letter| {
+        programs.any(|program| {
+            let entry = program.option(letter);
+            entry.is_some_and(|entry| entry.value.is_some())
+        })
+    })
+}
+
+/// Returns `true` if a word is, or ends in, the option of this letter, and the next one may be the
+/// value.
+fn has_value_of(argv: &[Word], letter: &str, value: &str) -> bool {
+    let value = value.to_lowercase();
+    let mut pairs = argv.windows(2);
+    pairs.any(|pair| {
+        let option = pair[0].literal_prefix();
+        let is_short = option.starts_with('-') && !option.starts_with("--");
+        is_short && option.ends_with(letter) && may_name(&value, &folded(&pair[1]))
+    })
 }
 
 /// Returns `true` if the program copies, moves or links its operands to the last of them.

@@ -18,7 +18,7 @@ rm|r=R=--recursive f=--force i=--interactive d=--dir v=--verbose --no-preserve-r
 cp gcp mv ln mkdir|r=R=--recursive f=--force a=--archive v=--verbose s=--symbolic p=--preserve=--parents
 find gfind|--delete --exec --execdir --ok --okdir
 chmod chown|R=--recursive v=--verbose
-git|f=--force=--force-with-lease d=--delete D=--delete n=--no-verify=--dry-run q=--quiet a=A=--all m=--message p=--patch u=--set-upstream=--include-untracked=--update b c C B w=--ignore-all-space X=--strategy-option S=--gpg-sign s=--signoff i=--interactive v=--verbose --amend --hard --soft --mixed --cached --staged --tags --mirror --no-edit --no-ff --ff-only --oneline --stat --prune --abort --continue
+git|f=--force=--force-with-lease d=--delete D=--delete n=--no-verify=--dry-run q=--quiet a=A=--all m=--message p=--patch u=--set-upstream=--include-untracked=--update b c C B w=--ignore-all-space X=--strategy-option S=--gpg-sign s=--signoff i=--interactive v=--verbose --amend --hard --soft --mixed --cached=--staged --tags --mirror --no-edit --no-ff --ff-only --oneline --stat --prune --abort --continue
 curl|o=--output O=--remote-name k=--insecure d=--data X=--request T=--upload-file F=--form f=--fail i=--include u=--user s=--silent S=--show-error L=--location I=--head H=--header v=--verbose
 grep egrep fgrep rg|r=R=--recursive=--dereference-recursive n=--line-number i=--ignore-case l=--files-with-matches
 docker|f=--force=--follow=--file v=--volume=--volumes p=--publish=--project-name d=--detach i=--interactive t=--tty=--tag e=--env a=--all q=--quiet --privileged --rm --no-cache --name
@@ -29,7 +29,7 @@ npm pnpm yarn bun|g=--global f=--force D=--save-dev=--dev E=--save-exact=--exact
 tar gtar|x=--extract=--get c=--create t=--list f=--file z=--gzip v=--verbose C=--directory
 sed gsed|n=--quiet=--silent i=--in-place e=--expression E=r=--regexp-extended
 apt apt-get|y=--yes=--assume-yes q=--quiet f=--fix-broken
-cargo|r=--release p=--package q=--quiet v=--verbose j=--jobs F=--features --all-targets --workspace --no-verify
+cargo|r=--release p=--package q=--quiet v=--verbose j=--jobs F=--features --all-targets --workspace=--all --no-verify
 gh|w=--web f=--fill d=--draft=--delete-branch s=--squash m=--merge r=--rebase=--reviewer b=--body t=--title R=--repo --admin
 pip pip3|r=--requirement e=--editable U=--upgrade q=--quiet --break-system-packages
 helm|n=--namespace f=--values i=--install A=--all-namespaces --force
@@ -202,7 +202,20 @@ impl WordsAndFlags {
         }
 
         parts.add_git_flags();
+        parts.add_rm_flags();
         Some(parts)
+    }
+
+    /// Adds the flag that `rm --interactive=never` means.
+    fn add_rm_flags(&mut self) {
+        let is_never = |flag: &String| {
+            let option = flag.strip_prefix("--i");
+            let value = option.and_then(|option| option.split_once('='));
+            value.is_some_and(|(_, value)| value.starts_with('n'))
+        };
+        if matches!(&*self.words[0], "rm" | "grm") && self.flags.iter().any(is_never) {
+            self.flags.push("-f".to_owned());
+        }
     }
 
     /// Adds the flags that other words of git mean: `push origin +main`, `branch -d -f`,

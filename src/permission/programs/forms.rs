@@ -21,7 +21,7 @@ const FORMS: &str = "\
 rm rmdir unlink shred cat tac nl head tail od less more wc ls du stat file mv ln mkdir touch|paths|
 cp gcp|paths|-r=-a,--archive -R=-a,--archive --recursive=-a,--archive
 chmod|modes|
-git: push|refs|--tags=--follow-tags,--mirror,refs/tags --all=--mirror,--branches *=--all,--mirror,--branches
+git: push|refs|--tags=--follow-tags,--mirror,refs/tags --all=--mirror,--branches,refs/heads/*,+refs/heads/*,refs/*,+refs/* *=--all,--mirror,--branches
 git: add stage|paths|-A=.,--no-ignore-removal --all=.,--no-ignore-removal -u=. --update=.
 git: commit status log diff reset|flags|-a=. --all=. -u=. --amend=--fixup --hard=--merge,--keep -S=--gpg-sign --gpg-sign=-S
 npm pnpm yarn bun: run run-script|names|*=--workspaces,-r,--recursive
