@@ -223,7 +223,9 @@ fn addresses(cx: &mut Context, name: &str, argv: &[Word], program: &Program) {
     for word in argv.iter().take_while(|word| !is_end(word)) {
         let prefix = word.literal_prefix();
         let text = prefix.to_ascii_lowercase().replace('\\', "/");
-        if text.split(['=', '+']).any(is_address) {
+        // Also in a description of a package, such as `x:{"git":"ssh://host/x"}`.
+        let is_mark = |c: char| "=+\"'{}[], ".contains(c);
+        if text.split(is_mark).any(is_address) {
             cx.add_path(Use::Address, word.clone());
         }
     }
@@ -242,10 +244,22 @@ fn is_address(text: &str) -> bool {
         end.starts_with('/') || is_name && end.contains(['.', '/', '@'])
     };
     text.starts_with("git@")
-        || ["http://", "https://"]
-            .iter()
-            .any(|scheme| text.contains(scheme))
+        || [
+            "http://", "https://", "ssh://", "git://", "ftp://", "ftps://",
+        ]
+        .iter()
+        .any(|scheme| text.contains(scheme))
         || ends.any(is_host)
+}
+
+/// Returns `true` for `user@host:path`.
+fn is_login(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(is_plain);
+    let login = text
+        .split_once(':')
+        .and_then(|(login, _)| login.split_once('@'));
+    login.is_some_and(|(user, host)| is_name(user) && is_name(host))
 }
 
 /// Returns the words of `tar cf archive`, as `tar -cf archive`. Several letters with values are not
@@ -286,8 +300,16 @@ fn is_refused(name: &str, program: &Program, word: &Word) -> bool {
     let is_local = program.takes("inside") && !program.takes("remote");
     // `:a:b` and `a:b:c` are tasks of gradle.
     let is_coordinate = name.starts_with("mvn") && prefix.matches(':').count() > 1;
+    // A folder to build from may be a repository elsewhere.
+    let is_folder = program.builds && program.takes("tree") && !program.takes("into");
+    // What stands behind the name of a package, which may begin with a scope.
+    let source = match prefix.strip_prefix('@') {
+        Some(package) => package.split_once('@').map_or("", |(_, source)| source),
+        None => prefix.as_str(),
+    };
     is_list
         || is_coordinate
+        || is_folder && is_login(&prefix)
         || is_local && prefix.contains("://")
         || program.takes("none")
         || program.takes("make") && prefix.contains(|c| "$`;&|<>\n".contains(c))
@@ -296,7 +318,7 @@ fn is_refused(name: &str, program: &Program, word: &Word) -> bool {
             prefix.starts_with(mark)
                 || prefix.to_ascii_lowercase().starts_with(mark)
                 || mark == ":" && prefix.contains(':')
-                || mark == "/" && prefix.contains('/') && !prefix.starts_with(['.', '@'])
+                || mark == "/" && source.contains('/') && !source.starts_with('.')
         })
 }
 
