@@ -137,7 +137,9 @@ impl Policy<'_> {
     ) -> bool {
         let Restriction { rule, .. } = restriction;
         let RuleKind::Path(pattern) = &rule.kind else {
-            return files.is_some_and(|files| files.is_inside || names_all(files, rule));
+            return files.is_some_and(|files| {
+                files.is_inside || names_all(files, rule) && !has_settings(files, rule)
+            });
         };
         let Some(files) = files else {
             return false;
@@ -263,6 +265,14 @@ fn restricts_commands(rule: &Rule) -> bool {
 fn names_all(files: KnownFiles, rule: &Rule) -> bool {
     (files.names_reads || !rule.name.matches("Read"))
         && (files.names_writes || !governs_writes(rule))
+}
+
+/// Returns `true` if the command uses settings of the system or the user, which its words do not
+/// name, in the way that the rule is about.
+fn has_settings(files: KnownFiles, rule: &Rule) -> bool {
+    let is_setting = |file: &str| file.starts_with("/etc/") || file.starts_with("~/.config/");
+    let has = |files: &str| files.split(',').any(is_setting);
+    rule.name.matches("Read") && has(files.shown) || governs_writes(rule) && has(files.changed)
 }
 
 /// Returns the files of a command, as far as they are known; `None` if it may use any. A command
