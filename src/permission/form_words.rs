@@ -241,13 +241,13 @@ impl FormWords<'_> {
 
         // `-nprod` is `-n prod`.
         let letter = letter_with_value(complete, name).filter(|_| !is_single);
-        if letter.is_some_and(|letter| has_value_of(argv, letter, &name[1..])) {
+        if letter.is_some_and(|letter| self.may_have_value(letter, &name[1..])) {
             return false;
         }
 
-        let short = letter.map(|letter| format!("-{letter}"));
-        let own_others = form.including(&option);
-        let mut others = own_others.chain(short.iter().flat_map(|short| form.including(short)));
+        let others_of_letter = letter.map(|letter| self.others_of_letter(*form, letter));
+        let others_of_letter = others_of_letter.unwrap_or_default();
+        let mut others = form.including(&option).chain(others_of_letter);
         let Some(mut given) = WordsAndFlags::of(argv) else {
             return false;
         };
@@ -272,6 +272,34 @@ impl FormWords<'_> {
             }
         };
         !others.any(includes) && !may_have_flag(self.name, &flags, &option)
+    }
+
+    /// Returns `true` if the option of this letter, or its long name, may be given with the value.
+    fn may_have_value(&self, letter: &str, value: &str) -> bool {
+        let (short, value) = (format!("-{letter}"), value.to_lowercase());
+        let is_option = |word: &Word| {
+            let text = word.literal_prefix();
+            let name = text.split('=').next().unwrap_or_default();
+            if name.starts_with("--") {
+                has_flag(self.name, &[name.to_owned()], &short)
+            } else {
+                name.starts_with('-') && name.ends_with(letter)
+            }
+        };
+        let argv = &self.command.argv;
+        (1..argv.len()).any(|at| {
+            let mut words = argv[at..].iter().take(2);
+            is_option(&argv[at]) && words.any(|word| may_name(&value, &folded(word)))
+        })
+    }
+
+    /// Returns the options and words that do what the option of this letter does and more, without
+    /// its other names.
+    fn others_of_letter(&self, form: Form, letter: &str) -> Vec<&'static str> {
+        let short = [format!("-{letter}")];
+        let others = form.including(&short[0]);
+        let others = others.filter(|other| !has_flag(self.name, &short, other));
+        others.collect()
     }
 
     /// Returns `true` if an operand may be this folder, one around it, or a pattern of paths.
@@ -411,18 +439,6 @@ fn letter_with_value<'n>(complete: &Complete<'_>, name: &'n str) -> Option<&'n s
             let entry = program.option(letter);
             entry.is_some_and(|entry| entry.value.is_some())
         })
-    })
-}
-
-/// Returns `true` if a word is, or ends in, the option of this letter, and the next one may be the
-/// value.
-fn has_value_of(argv: &[Word], letter: &str, value: &str) -> bool {
-    let value = value.to_lowercase();
-    let mut pairs = argv.windows(2);
-    pairs.any(|pair| {
-        let option = pair[0].literal_prefix();
-        let is_short = option.starts_with('-') && !option.starts_with("--");
-        is_short && option.ends_with(letter) && may_name(&value, &folded(&pair[1]))
     })
 }
 
