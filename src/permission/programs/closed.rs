@@ -19,10 +19,11 @@ use super::known::is_listed;
 /// Behind `<` stand files whose content it shows without naming them, behind `>` those that it
 /// changes: folders end in `/`, and a name alone is that of a file in any folder of the project.
 ///
-/// Options are those that the command must not have; behind `+`, one that it must have; behind `=`,
-/// all that it may have, with any number; behind `@`, those with which it is not `o`. One behind
-/// `--`, which is for a program that the command starts, has two more dashes: `----check` is the
-/// `--check` of `cargo fmt -- --check`.
+/// Options are those that the command must not have; behind `+`, one that it must have; behind `?`,
+/// one that it must have, perhaps shortened or among other letters; behind `=`, all that it may
+/// have, with any number; behind `@`, those with which it is not `o`. One behind `--`, which is for
+/// a program that the command starts, has two more dashes: `----check` is the `--check` of
+/// `cargo fmt -- --check`.
 const CLOSED: &str = "\
 cat tac head tail nl od hexdump strings base64 base32 basenc rev paste fold expand unexpand cksum md5 md5sum sha1sum sha256sum sha512sum sum b2sum cut column stat readlink realpath comm join cmp wc file xxd diff colordiff du ls dir vdir tree grep egrep fgrep zgrep xzgrep bzgrep rgrep zcat bzcat xzcat zstdcat lz4cat rg ack fd fdfind sort gsort uniq jq gojq yq sed gsed awk gawk mawk nawk find gfind tr less more bat batcat basename dirname tokei cloc scc exa eza man tldr whatis apropos pkg-config|rw|
 shellcheck hadolint|rw|-x -a --external-sources
@@ -50,10 +51,9 @@ git: status|rw|-v --verbose
 git: status|wo|
 git: ls-remote|rw<.git/config|
 git: check-attr|rw<.gitattributes,.git/info/attributes|
-git: push|rw|-u --set-upstream
-git: branch|rw|-u -t --set-upstream-to --unset-upstream --track --edit-description
-git: push branch|rw>.git/config|
-git: fetch blame annotate rev-parse ls-files ls-tree rev-list describe merge-base name-rev count-objects symbolic-ref show-branch version help worktree+list submodule+status sparse-checkout+list verify-commit verify-tag gc prune repack pack-refs fsck cherry lfs+ls-files lfs+fetch|rw|
+git: push|rw>.git/config|?-u --set-upstream
+git: branch|rw>.git/config|?-u -t --set-upstream-to --unset-upstream --track --edit-description
+git: push fetch branch blame annotate rev-parse ls-files ls-tree rev-list describe merge-base name-rev count-objects symbolic-ref show-branch version help worktree+list submodule+status sparse-checkout+list verify-commit verify-tag gc prune repack pack-refs fsck cherry lfs+ls-files lfs+fetch|rw|
 git: log shortlog reflog diff show whatchanged grep cat-file diff-tree diff-index diff-files range-diff stash+list stash+show tag for-each-ref archive|wo|
 git: restore|rw|-W -p --worktree --patch|+--staged -S
 git: checkout switch restore reset merge pull rebase stash cherry-pick revert rm mv clean init bisect worktree lfs+pull lfs+checkout|ro|-p --patch --show-current-patch
@@ -265,6 +265,7 @@ fn permits(cell: &str, options: &[String], is_open: bool) -> bool {
     match (cell.get(..1), cell.get(1..).unwrap_or_default()) {
         (None | Some("@"), _) => true,
         (Some("+"), listed) => options.any(|option| is_listed(listed, name_of(option))),
+        (Some("?"), listed) => options.any(|option| may_be_listed(listed, option)),
         (Some("="), listed) => !is_open && options.all(|option| has_listed(listed, option)),
         _ => !is_open && !options.any(|option| may_be_listed(cell, option)),
     }

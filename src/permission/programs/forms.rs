@@ -23,7 +23,8 @@ cp gcp|paths|-r=-a,--archive -R=-a,--archive --recursive=-a,--archive
 chmod|modes|
 git: push|refs|--tags=--follow-tags,--mirror,refs/tags --all=--mirror,--branches,refs/heads/*,+refs/heads/*,refs/*,+refs/* *=--all,--mirror,--branches
 git: add stage|paths|-A=.,--no-ignore-removal --all=.,--no-ignore-removal -u=. --update=.
-git: commit status log diff reset|flags|-a=. --all=. -u=. --amend=--fixup --hard=--merge,--keep -S=--gpg-sign --gpg-sign=-S
+git: log diff|flags|-p=-u,-U,--unified --patch=-u,-U,--unified
+git: commit status reset|flags|-a=. --all=. -u=. --amend=--fixup --hard=--merge,--keep -S=--gpg-sign --gpg-sign=-S
 npm pnpm yarn bun: run run-script|names|*=--workspaces,-r,--recursive
 npm pnpm yarn bun: *|flags|
 make gmake|names|
