@@ -115,8 +115,19 @@ fn reads_operand(program: &Program, argv: &[Word], arguments: &Arguments<'_>) ->
     if program.takes("dd") {
         return operands.iter().any(|word| is_input(word));
     }
+    // `tar xO`, `unzip -p`
+    let has_letter = |letter: char| {
+        let mut names = arguments.names.iter();
+        names.any(|name| !name.starts_with("--") && name.contains(letter))
+    };
+    let has_file = operands.iter().any(|word| word.may_be_file());
     if program.takes("tar") {
-        return arguments.has_mark("create") && operands.iter().any(|word| word.may_be_file());
+        let is_long = arguments.names.iter().any(|name| name == "--to-stdout");
+        let is_printed = arguments.has_mark("extract") && (is_long || has_letter('O'));
+        return is_printed || arguments.has_mark("create") && has_file;
+    }
+    if program.takes("unpack") {
+        return has_file && has_letter('p');
     }
 
     // `rg --files` lists names.
