@@ -225,7 +225,8 @@ fn addresses(cx: &mut Context, name: &str, argv: &[Word], program: &Program) {
         let text = prefix.to_ascii_lowercase().replace('\\', "/");
         // Also in a description of a package, such as `x:{"git":"ssh://host/x"}`.
         let is_mark = |c: char| "=+\"'{}[], ".contains(c);
-        if text.split(is_mark).any(is_address) {
+        let mut parts = text.split(['=', '+']).chain(text.split(is_mark));
+        if parts.any(is_address) {
             cx.add_path(Use::Address, word.clone());
         }
     }
