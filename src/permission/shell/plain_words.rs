@@ -355,6 +355,11 @@ impl Scanner<'_> {
             if begins && (is_joined || self.depth > 1 && line.len() > document.delimiter.len()) {
                 return Err("a line that begins like the end of a here-document");
             }
+            // The shell joins the next line to it, and may find the end then.
+            let part = line.strip_suffix(b"\\").filter(|_| !document.is_quoted);
+            if part.is_some_and(|part| document.delimiter.starts_with(part)) {
+                return Err("a line that begins like the end of a here-document");
+            }
             if begins && line.len() == document.delimiter.len() {
                 let body = std::str::from_utf8(&self.text[start..line_start]).unwrap_or("`");
                 return if document.is_quoted {

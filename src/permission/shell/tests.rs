@@ -224,6 +224,7 @@ const UNUSUAL: [&str; 62] = [
     "cat <<E & (\nE\n)",
     "cat <<A <<B\nA\nB\n",
     "cat <<E\nx\\\nE\nE\n",
+    "cat <<ab\na\\\nb\nab\n",
     "cat <<$x\n",
     "cat 3<f <&3",
     "cat <>f",
