@@ -251,9 +251,14 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
     for word in args {
         let Some(text) = word.literal() else {
             let prefix = word.literal_prefix();
-            match prefix.split_once('=') {
-                Some((variable, _)) if is_name(variable) => cx.assign(variable, None, exported),
-                _ => cx.note(Reason::Builtin(name.to_owned())),
+            let variable = prefix.split_once('=').map(|(variable, _)| variable);
+            let variable = variable.filter(|variable| is_name(variable));
+            if let Some(variable) = variable {
+                cx.assign(variable, None, exported);
+            }
+            // What is split off is a declaration, too.
+            if variable.is_none() || word.may_split() {
+                cx.note(Reason::Builtin(name.to_owned()));
             }
 
             continue;

@@ -122,7 +122,8 @@ impl Parser<'_> {
         command: &mut SimpleCommand,
         assigned: &mut Vec<Assignment>,
     ) -> Parse<bool> {
-        let program = command.program();
+        // Behind a quoted name, or a path, the words are ordinary ones: their values are split.
+        let program = command.argv.first().and_then(Word::plain);
         let declares = program.is_some_and(|name| DECLARES.contains(&name.as_str()));
         if !command.argv.is_empty() && !declares {
             return Ok(false);
