@@ -225,7 +225,7 @@ impl PathOf {
     pub(crate) fn of_word(word: &Word, context: &PathContext, folders: &Folders) -> Self {
         let mut paths = vec![resolve(word, &root(context), context)];
         let left_word = folders.left_word(word);
-        if !is_anchored(word) || left_word.is_some() {
+        if !word.is_anchored() || left_word.is_some() {
             let bases = &folders.bases;
             let other_bases = bases.iter().skip(1);
             paths.extend(other_bases.map(|base| resolve(word, base, context)));
@@ -362,14 +362,6 @@ fn home_word(text: &str) -> Word {
             word
         }
         _ => Word::from_text(text),
-    }
-}
-
-fn is_anchored(word: &Word) -> bool {
-    match word.parts.first() {
-        Some(Part::Text { text, .. }) => text.starts_with('/') || text.starts_with('~'),
-        Some(Part::Home(_)) => true,
-        first => first.and_then(Part::variable) == Some("HOME"),
     }
 }
 

@@ -260,6 +260,8 @@ pub(crate) struct SimpleCommand {
     pub(crate) redirections: Vec<usize>,
     /// True if the shell does not wait for it.
     pub(crate) background: bool,
+    /// True if the shell itself may run it several times.
+    pub(crate) repeats: bool,
     /// It only runs the command behind it, or is run by one before it, which allow rules have to
     /// cover.
     pub(crate) transparent: bool,

@@ -56,7 +56,12 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         "test" | "[" => tests(cx, name, args),
         "cd" | "pushd" => {
             for folder in directories(cx, args) {
+                // Each time, it is another folder.
+                let is_moving = command.repeats && !folder.is_anchored();
                 cx.add_path(Use::Directory, folder);
+                if is_moving {
+                    cx.add_path(Use::Directory, Word::unknown());
+                }
             }
         }
         "source" | "." => {

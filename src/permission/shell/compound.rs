@@ -11,7 +11,7 @@ impl Parser<'_> {
     pub(super) fn compound(&mut self) -> Parse<bool> {
         if self.peek() == Some(b'(') {
             self.cx.enter()?;
-            self.subshell()?;
+            self.repeating(false, Self::subshell)?;
             self.cx.leave();
             return Ok(true);
         }
@@ -41,10 +41,10 @@ impl Parser<'_> {
                 self.expect("}")?;
             }
             "if" => self.conditions()?,
-            "while" | "until" => {
-                self.filled_list()?;
-                self.body()?;
-            }
+            "while" | "until" => self.repeating(true, |parser| {
+                parser.filled_list()?;
+                parser.body()
+            })?,
             "for" | "select" => self.loop_over(word)?,
             "case" => self.case()?,
             _ => self.test()?,
@@ -52,6 +52,18 @@ impl Parser<'_> {
 
         self.cx.leave();
         Ok(true)
+    }
+
+    /// Reads commands that the shell itself may run several times, or not.
+    pub(super) fn repeating<T>(
+        &mut self,
+        repeats: bool,
+        read: impl FnOnce(&mut Self) -> Parse<T>,
+    ) -> Parse<T> {
+        let outer = std::mem::replace(&mut self.cx.repeats, repeats);
+        let result = read(self);
+        self.cx.repeats = outer;
+        result
     }
 
     fn expect(&mut self, word: &'static str) -> Parse<()> {
@@ -124,7 +136,7 @@ impl Parser<'_> {
             return self.loop_over_words(keyword);
         }
 
-        self.loop_body()
+        self.repeating(true, Self::loop_body)
     }
 
     /// `name in words`, and the body.

@@ -72,6 +72,8 @@ pub(super) struct Context {
     pub(super) is_chain: bool,
     /// True if a change of folder is in a group or a pipe, or only may run.
     pub(super) has_other_changes: bool,
+    /// True in what the shell itself may run several times, but is read once.
+    pub(super) repeats: bool,
     /// The input that the shell was given by `exec`.
     pub(super) input: Option<Word>,
     /// The number of pipes that feed the script being parsed.

@@ -111,7 +111,7 @@ impl Parser<'_> {
 
         // A here-document that began outside has its body after the line that ends outside.
         let outer = std::mem::take(&mut self.heredocs);
-        self.list()?;
+        self.repeating(false, Self::list)?;
         if !self.heredocs.is_empty() {
             return self.cx.stop("a here-document that a substitution cuts off");
         }

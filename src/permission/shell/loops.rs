@@ -149,7 +149,7 @@ impl Parser<'_> {
         let is_known = !words.iter().any(Word::is_dynamic) && self.heredocs.is_empty();
         if loops.is_off || !is_known || words.is_empty() || readings > MAX_READINGS {
             loops.change(name);
-            self.loop_body()?;
+            self.repeating(true, Self::loop_body)?;
             if is_known && words.len() > 1 && !self.heredocs.is_empty() {
                 self.cx.note(Reason::Syntax("a here-document in a loop"));
             }

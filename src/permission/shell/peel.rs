@@ -130,6 +130,7 @@ pub(super) fn started(
         input_file: command.input_file.clone(),
         redirections: command.redirections.clone(),
         guessed: command.guessed,
+        repeats: command.repeats,
         transparent: runner.is_some(),
         runner,
         ..SimpleCommand::default()

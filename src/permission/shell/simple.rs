@@ -48,6 +48,7 @@ impl Parser<'_> {
     pub(super) fn simple(&mut self) -> Parse<Stage> {
         let mut command = SimpleCommand {
             via: self.cx.via.clone(),
+            repeats: self.cx.repeats,
             ..SimpleCommand::default()
         };
 

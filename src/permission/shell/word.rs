@@ -357,6 +357,15 @@ impl Word {
         Some(word.followed_by(&text))
     }
 
+    /// Returns `true` if it is an absolute path, or begins in a home folder.
+    pub(crate) fn is_anchored(&self) -> bool {
+        match self.parts.first() {
+            Some(Part::Text { text, .. }) => text.starts_with('/') || text.starts_with('~'),
+            Some(Part::Home(_)) => true,
+            first => first.and_then(Part::variable) == Some("HOME"),
+        }
+    }
+
     /// Returns the word with `~` expanded, which some programs do where the shell does not.
     pub(crate) fn with_home(self) -> Self {
         let Some(rest) = self.without_prefix("~/") else {
