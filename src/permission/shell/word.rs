@@ -360,7 +360,8 @@ impl Word {
     /// Returns `true` if it is an absolute path, or begins in a home folder.
     pub(crate) fn is_anchored(&self) -> bool {
         match self.parts.first() {
-            Some(Part::Text { text, .. }) => text.starts_with('/') || text.starts_with('~'),
+            // A quoted `~` is the name of a file.
+            Some(Part::Text { text, .. }) => text.starts_with('/'),
             Some(Part::Home(_)) => true,
             first => first.and_then(Part::variable) == Some("HOME"),
         }
