@@ -324,9 +324,14 @@ pub(super) fn targets(cx: &mut Context, row: &Row<'_>) {
     let sources = words.iter().copied();
     for source in sources.filter(|source| !std::ptr::eq(*source, target)) {
         let whole_path = has_parents.then(|| source.clone());
-        let name = whole_path.unwrap_or_else(|| source.last_name());
+        // The slash at the end means the content of the folder to rsync alone.
+        let named_source = match row.name {
+            "rsync" => source.clone(),
+            _ => source.without_end_slashes(),
+        };
+        let name = whole_path.unwrap_or_else(|| named_source.last_name());
         let mut file = joined(target, "/");
-        let remote_name = source.literal().filter(|source| source.contains(':'));
+        let remote_name = named_source.literal().filter(|name| name.contains(':'));
         let remote_file = remote_name.map(|source| file.followed_by(local_name(&source)));
         file.parts.extend(name.parts);
         // A name that is not known is that of a file in the folder.

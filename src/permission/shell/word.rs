@@ -255,6 +255,18 @@ impl Word {
         }
     }
 
+    /// Returns the word without the slashes behind its name, if that is known.
+    pub(crate) fn without_end_slashes(&self) -> Self {
+        let mut word = self.clone();
+        if let Some(Part::Text { text, .. }) = word.parts.last_mut() {
+            let len = text.trim_end_matches('/').len();
+            if len > 0 {
+                text.truncate(len);
+            }
+        }
+        word
+    }
+
     /// Returns the word without the ending of its name; unknown if its end is not known.
     pub(crate) fn stem(&self) -> Self {
         let mut word = self.clone();
