@@ -40,6 +40,12 @@ impl Loops {
         self.changed.insert(name.to_owned());
     }
 
+    /// Notes that none of the variables around the cursor has to hold a word of its loop.
+    pub(super) fn change_all(&mut self) {
+        let names = self.values.iter().map(|(name, _)| name.clone());
+        self.changed.extend(names);
+    }
+
     /// Returns `true` if the value of the variable is known.
     pub(super) fn has(&self, name: &str) -> bool {
         self.values.iter().any(|(known, _)| known == name)

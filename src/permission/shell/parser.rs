@@ -389,6 +389,8 @@ impl<'a> Parser<'a> {
         }
 
         self.cx.analysis.functions.push(name);
+        // It may be called behind the loops, and in others.
+        self.cx.loops.change_all();
         self.newlines()?;
         // Whoever calls it decides what its parameters are.
         self.cx.analysis.sets_any = true;
