@@ -272,6 +272,7 @@ impl Context {
     /// Notes the value of `$_` after a command, unless it has variables: their values are examined
     /// later, as commands of their own.
     fn record_last(&mut self, command: &SimpleCommand) {
+        self.loops.change("_");
         let word = command.argv.last().cloned().unwrap_or_default();
         let values = self.constants.entry("_".to_owned()).or_default();
         if values.contains(&word) || word.is_dynamic() && !command.guessed {
