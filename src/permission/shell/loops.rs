@@ -118,6 +118,10 @@ impl Parser<'_> {
 
         // The value of a loop may be made of those of the loops around it, many times each.
         let value = value.clone();
+        if !quoted {
+            // It stays one word unless the script sets other separators.
+            self.cx.loops.used.insert("IFS".to_owned());
+        }
         self.cx.work += value.len();
         (self.cx.work <= MAX_WORK).then_some(value)
     }
@@ -162,7 +166,7 @@ impl Parser<'_> {
             return Ok(());
         }
 
-        if loops.has(name) {
+        if loops.has(name) || name == "IFS" {
             loops.change(name);
         }
         let outer = std::mem::replace(&mut loops.readings, readings);
