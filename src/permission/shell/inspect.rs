@@ -12,6 +12,7 @@ use crate::permission::programs::{
 use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::{Context, MAX_WORK};
 use super::listing::{branch, texts};
+use super::replaced::{forget, forget_replaced};
 use super::word::{Part, Word};
 use super::{builtins, files, inputs, operands, peel, shells};
 
@@ -55,6 +56,7 @@ pub(super) fn inspect(cx: &mut Context, text: &str) {
     project_builders(cx);
     cx.check_values();
     forget_programs(cx);
+    forget_replaced(cx);
 }
 
 /// Returns the names that a script may use which the text of a command makes: those in the text
@@ -89,10 +91,7 @@ fn forget_programs(cx: &mut Context) {
         if command.argv.is_empty() || OWN.iter().any(|name| command.is(name)) {
             continue;
         }
-        command.files = Files::Changed;
-        command.unlisted.get_or_insert(1);
-        command.kept.clear();
-        command.texts.clear();
+        forget(command);
     }
 }
 
@@ -487,7 +486,7 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     }
 }
 
-fn is_system_program(path: &str) -> bool {
+pub(super) fn is_system_program(path: &str) -> bool {
     let name = path.rsplit('/').next();
     let mut directories = SYSTEM.split_whitespace();
     directories.any(|directory| path.strip_prefix(directory) == name)

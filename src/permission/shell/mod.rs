@@ -38,6 +38,7 @@ mod parser;
 mod peel;
 mod plain_grammar;
 mod plain_words;
+mod replaced;
 mod row;
 mod sed;
 mod shells;
