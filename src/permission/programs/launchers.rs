@@ -33,10 +33,10 @@ const ELSEWHERE: &str = "\
 /// They run any program here: a rule has to name the subcommand, unless the program works on the
 /// project.
 const HERE: &str = "\
-    cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx yarn:exec,dlx bun:x poetry:run pipenv:run \
-    uv:run,tool+run pipx:run hatch:run conda:run mamba:run micromamba:run pdm:run rye:run \
-    pixi:run,r devbox:run rbenv:exec pyenv:exec nodenv:exec asdf:exec mise:exec,x tox:exec,e \
-    rustup:run";
+    cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx yarn:exec,dlx bun:exec,x poetry:run \
+    pipenv:run uv:run,tool+run pipx:run hatch:run conda:run mamba:run micromamba:run pdm:run \
+    rye:run pixi:run,r devbox:run rbenv:exec pyenv:exec nodenv:exec asdf:exec mise:exec,x \
+    tox:exec,e rustup:run";
 
 /// The subcommands of each program in a list; none for all of them.
 type Entries = HashMap<&'static str, Option<&'static str>>;

@@ -25,6 +25,11 @@ pub(super) fn packaged(cx: &mut Context, row: &Row<'_>) {
         Some(text) if !text.contains("://") => {}
         _ => return cx.note(Reason::InlineCode(name.to_owned())),
     }
+    let is_script = |text: String| text.contains(|c: char| " \t\n;&|<>()$`\"'\\".contains(c));
+    if name == "bun" && command.argv[at].literal().is_some_and(is_script) {
+        // `bun exec` has a shell of its own.
+        shells::run_word(cx, command, name, &command.argv[at]);
+    }
 
     let mut argv = command.argv[at..].to_vec();
     let is_dashes = |word: &Word| word.is("--");
