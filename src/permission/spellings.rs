@@ -217,7 +217,8 @@ impl CommandPattern {
             {
                 return false;
             }
-            if is_console(&text) && argv.len() > spelled.max(2) {
+            let is_short = is_short_console(argv, word);
+            if (is_short || is_console(&text)) && argv.len() > spelled.max(2) {
                 // What follows is code.
                 return false;
             }
@@ -318,4 +319,11 @@ pub(super) fn has_host(tokens: &[GlobToken], text: &str) -> bool {
     let pattern = PatternWord::Word(tokens.to_vec()).text();
     let pattern = glob::tokens(&host(&pattern, &['/']));
     !text.contains("://") || matches(&pattern, &chars(&host(text, &['/', '?', '#', '\\'])))
+}
+
+/// Returns `true` if the word is a subcommand of rails that runs code, by its first letters.
+fn is_short_console(argv: &[Word], word: &Word) -> bool {
+    let is_rails = argv[0].basename().is_some_and(|name| name == "rails");
+    let is_verb = argv.get(1).is_some_and(|verb| std::ptr::eq(verb, word));
+    is_rails && is_verb && ["r", "c", "db"].iter().any(|verb| word.is(verb))
 }
