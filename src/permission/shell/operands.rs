@@ -152,10 +152,11 @@ fn by_row(
     start: usize,
 ) {
     let argv = &command.argv;
-    match program.operands {
-        _ if command.is_about_itself() => return,
-        "input" => return shells::input(cx, name, command, false),
-        _ => {}
+    if command.is_about_itself() {
+        return;
+    }
+    if program.takes("input") {
+        return shells::input(cx, name, command, false);
     }
 
     if program.takes("find") {
