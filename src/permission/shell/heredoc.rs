@@ -215,9 +215,9 @@ impl Parser<'_> {
         let has_choice = targets.len() > 1;
         let opens_file = !matches!(operator, "<<<" | "<&" | ">&");
         for target in targets.into_iter().filter(|word| !word.parts.is_empty()) {
-            // It is a file of this name; for programs, it is the standard output.
-            let is_file = target.is("-") && !matches!(operator, "<<<" | "<&" | ">&");
-            let target = if is_file {
+            // `-` is a file here, not the output as for an option.
+            let is_dash = opens_file && target.is("-");
+            let target = if is_dash {
                 Word::from_text("./-")
             } else {
                 target
