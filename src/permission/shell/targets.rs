@@ -242,6 +242,9 @@ pub(super) fn named(cx: &mut Context, row: &Row<'_>) {
                 .iter()
                 .any(|verb| arguments.begins_with(verb));
     for word in words.iter().filter(|_| is_named) {
+        if let Some(name) = name_before_query(word) {
+            cx.add_path(Use::Target, name);
+        }
         let is_known = |name: &String| !name.contains('%');
         let Some(text) = word.last_name().literal().filter(is_known) else {
             cx.add_path(Use::Target, Word::unknown());
@@ -285,6 +288,21 @@ pub(super) fn named(cx: &mut Context, row: &Row<'_>) {
             }
         }
     }
+}
+
+/// Returns the name in front of what an address has behind its path, where slashes may stand, too.
+fn name_before_query(word: &Word) -> Option<Word> {
+    let texts = word.parts.iter().map(|part| match part {
+        Part::Glob('?') => "?",
+        part => part.text().unwrap_or_default(),
+    });
+    let address: String = texts.collect();
+    let (path, _) = address.split_once(['?', '#', ';'])?;
+    let name = local_name(path.trim_end_matches('/'));
+    if name.contains('%') {
+        return Some(Word::unknown());
+    }
+    (!name.is_empty()).then(|| Word::default().followed_by(name))
 }
 
 /// Returns the name that a file or folder elsewhere gets here.
