@@ -23,7 +23,7 @@ fn written_names(cx: &Context) -> HashMap<String, bool> {
     let is_searched = cx.constants.contains_key("PATH")
         || cx.analysis.unknown.contains("PATH")
         || changes.any(|folder| is_of_programs(&folder.to_string()));
-    let mut names = HashMap::new();
+    let mut names: HashMap<String, bool> = HashMap::new();
     let is_written =
         |path_use: &Use| matches!(path_use, Use::Write | Use::Target | Use::TargetInFolder);
     let paths = cx.analysis.paths.iter();
