@@ -4,7 +4,7 @@ use super::beneath::Beneath;
 use super::call_accesses::{CallAccess, CallAccesses, Command};
 use super::command_paths::{CommandPaths, PathWord};
 use super::disk::Disk;
-use super::form_words::LinePaths;
+use super::line_paths::LinePaths;
 use super::glob::Match;
 use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf, PathPattern};

@@ -197,6 +197,7 @@ mod grants;
 mod hidden_effects;
 mod host;
 mod leads;
+mod line_paths;
 mod links;
 mod matching;
 mod open_files;

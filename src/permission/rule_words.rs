@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
-use super::form_words::{FormWords, LinePaths};
+use super::form_words::FormWords;
 use super::glob::{intersect, matches, tokens};
+use super::line_paths::LinePaths;
 use super::path_words::decoded;
 use super::pattern::{CommandPattern, PatternWord, chars};
 use super::programs::{runs_files, subcommand_words, unversioned_name, wraps};
