@@ -56,7 +56,8 @@ async fn stream(
     let mut taps = record.attempt.request.start_taps();
     let buffers = record.attempt.cx.shared().tree.event_buffers.clone();
     let request = record.attempt.request.clone().with_event_buffers(buffers);
-    let events = record.attempt.model.stream(request).await?;
+    let opening = record.attempt.model.stream(request);
+    let events = DropContained::new(opening, "a model").await?;
     let max_bytes = record.attempt.request.response_limits().max_bytes;
     let events = redact_stream(events, max_bytes);
     let mut events = DropContained::new(events, "a model's stream");

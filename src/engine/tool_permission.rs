@@ -34,7 +34,7 @@ use crate::tool::{
     Answer, AnswerForm, AskOrigin, GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision,
     UnansweredQuestion, Verdict, check_call_arguments, plan_mode_refusal,
 };
-use crate::util::panic;
+use crate::util::panic::{self, DropContained};
 use crate::util::time::{now_ms, now_us};
 
 use super::config::{Config, OnUnanswered};
@@ -189,7 +189,8 @@ impl PermissionCheck<'_> {
     async fn check_gate(&self, call: &ToolCall) -> Result<ToolDecision, Refusal> {
         let request = self.request(call);
         let gates = self.cx.gates();
-        let outcome = match panic::catch_async(gates.check(&request)).await {
+        let check = DropContained::new(gates.check(&request), "a permission gate");
+        let outcome = match panic::catch_async(check).await {
             Ok(Ok(decision)) => Ok(decision),
             Ok(Err(error)) => Err(error.to_string()),
             Err(text) => Err(format!("the gate panicked: {text}")),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio::time::Instant;
 
 use crate::backend::Backend;
-use crate::message::TokenCounter;
+use crate::message::{MAX_JSON_DEPTH, TokenCounter, dismantle, is_too_deep};
 use crate::model::{Model, ModelProfile, ProviderCache, SystemPrompt};
 use crate::sdk::{Init, Level, SystemKind};
 use crate::session::AgentState;
@@ -289,8 +289,19 @@ impl RunContext {
         self.0.settings.trace.as_ref()
     }
 
-    /// Sends a system message to the reader.
-    pub fn emit(&self, kind: SystemKind) {
+    /// Sends a system message to the reader. A field of an [unknown](SystemKind::Unknown) kind that
+    /// is nested deeper than 100 levels is sent as `null`, and a warning reports it.
+    pub fn emit(&self, mut kind: SystemKind) {
+        if let SystemKind::Unknown { fields, .. } = &mut kind {
+            let deep_fields = fields.values_mut().filter(|value| is_too_deep(value));
+            let count = deep_fields.map(|value| dismantle(value.take())).count();
+            if count > 0 {
+                self.warn(format!(
+                    "{count} fields of a system message were nested deeper than {MAX_JSON_DEPTH} \
+                     levels, and were not sent"
+                ));
+            }
+        }
         let message = self.system_message(kind);
         self.shared().push(message);
     }

@@ -11,7 +11,9 @@ use agentcore::{
 use serde_json::{Value, json};
 
 use crate::kit::retrying::{fails_midway, retrying, streamed_text, streaming};
-use crate::kit::{Log, agent, collect, echo, kinds, logged, result_texts, results, roles, watch};
+use crate::kit::{
+    Log, agent, collect, echo, kinds, logged, result_texts, results, roles, warnings, watch,
+};
 
 fn pre(name: &'static str, decision: ToolDecision) -> FnHook {
     hook::pre_tool_use(name, move |_, _| {
@@ -441,4 +443,29 @@ async fn event_emitted_in_before_agent_follows_init() {
         kinds(&messages),
         ["system/init", "system/early", "assistant", "result/success"]
     );
+}
+
+#[tokio::test]
+async fn deep_field_of_an_event_is_removed_with_a_warning() {
+    let emit = hook::before_agent("emit", |cx, state| async move {
+        let deep = (0..20_000).fold(json!(1), |value, _| Value::Array(vec![value]));
+        let fields = [("deep".to_owned(), deep), ("flat".to_owned(), json!([2]))];
+        cx.emit(SystemKind::Unknown {
+            subtype: "own".into(),
+            fields: fields.into_iter().collect(),
+        });
+        Ok(state)
+    });
+    let agent = agent(ScriptedModel::new().say("ok")).hook(emit);
+    let (messages, output) = watch(agent.build().unwrap().run("Go")).await;
+    assert_eq!(output.unwrap().text, "ok");
+    let events: Vec<Value> = messages
+        .iter()
+        .map(|message| serde_json::to_value(message).unwrap())
+        .collect();
+    let own = events.iter().find(|event| event["subtype"] == "own");
+    let own = own.expect("the event");
+    assert_eq!((&own["deep"], &own["flat"]), (&Value::Null, &json!([2])));
+    let warnings = warnings(&messages);
+    assert!(warnings[0].contains("1 fields"), "{warnings:?}");
 }

@@ -168,6 +168,32 @@ async fn dropping_a_run_catches_a_token_counter_panic() {
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"the first panic"));
 }
 
+/// A value that panics when it is dropped.
+struct BadDrop;
+
+impl Drop for BadDrop {
+    fn drop(&mut self) {
+        panic!("the drop");
+    }
+}
+
+#[tokio::test]
+async fn model_that_panics_when_it_is_dropped_does_not_reach_the_caller() {
+    let model = FunctionModel::stream(|_| async {
+        let _bad = BadDrop;
+        futures::future::pending::<Result<ModelStream>>().await
+    });
+    let agent = agent(model).build().unwrap();
+    let mut run = agent.run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    drop(run);
+
+    let mut run = agent.run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    run.handle().interrupt();
+    assert_eq!(run.await.unwrap().end, ExitReason::Interrupted);
+}
+
 #[tokio::test]
 async fn interrupt_with_a_panicking_token_counter_keeps_a_valid_history() {
     let mut run = in_mid_answer().build().unwrap().session("s").run("Go");

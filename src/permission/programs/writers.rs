@@ -29,7 +29,8 @@ openssl: x509 req enc dgst genrsa rsa ec ecparam genpkey pkey pkcs12 pkcs8 rand 
 sqlite3 | X | sql write parts | --header --csv --json --line --readonly --batch --column
 psql | X | sql parts no:\\,system | -lAtqxX -dhpUvPRT:text -c:sql -o:pipe --output:pipe -L:write --log-file:write --host:text --port:text --username:text --user:text --dbname:text --command:sql --password?text --no-password --tuples-only --csv
 mysql mariadb | X | sql parts no:\\,system | -Atqv -udhP:text -e:sql --execute:sql -p?text --host:text --port:text --user:text --database:text --password?text --table --batch --quick --silent --skip-column-names
-ed red dc m4 edlin ftp lftp mail mailx telnet xdg-open open | X | input parts |
+dc | X | input |
+ed red m4 edlin ftp lftp mail mailx telnet xdg-open open | X | input parts |
 convert identify composite montage | X | read into plain | --version
 magick mogrify | X | write plain | --version
 ";
