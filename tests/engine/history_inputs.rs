@@ -115,7 +115,7 @@ async fn message_to_a_run_over_the_limit_is_reported_and_only_the_next_is_stored
     assert!(warnings(&messages).iter().any(is_report));
     let history = stored(&agent, "s").await;
     assert_eq!(roles(&history), "user assistant tool user assistant");
-    assert_eq!(history[3].text(), "And this one");
+    assert_eq!(history.as_slice()[3].text(), "And this one");
     history.validate_for_model().unwrap();
 }
 

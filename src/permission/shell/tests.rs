@@ -177,7 +177,7 @@ const PLAIN: [&str; 62] = [
     "echo $x",
 ];
 
-const UNUSUAL: [&str; 62] = [
+const UNUSUAL: [&str; 63] = [
     "echo {a/../.e{n,x}v}",
     "echo {Y..b..3}.env {a..C}",
     "echo {x},.env}",
