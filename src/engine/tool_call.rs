@@ -239,7 +239,9 @@ impl CallRunner<'_> {
         self.cx.shared().push(progress.into());
     }
 
+    /// Returns a result that hooks or this engine made, without secrets and within its limit.
     fn limited(&self, mut result: ToolResult, call: &ToolCall) -> ToolResult {
+        result.redact();
         limit_result(&mut result, call, self.max_result_bytes);
         result
     }

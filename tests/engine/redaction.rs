@@ -1,5 +1,6 @@
 //! A key this process holds that a tool comes upon.
 
+use agentcore::hook::FnHook;
 use agentcore::message::Media;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::TaskOutcome;
@@ -247,24 +248,37 @@ async fn key_in_a_question_of_a_tool_is_redacted() {
     assert!(!seen.contains("sk-question"), "{seen}");
 }
 
-#[tokio::test]
-async fn text_that_a_hook_adds_to_a_result_has_no_secrets() {
-    let secret = Secret::new("sk-context-7c41e9b02d");
-    let text = format!("the key is {}", secret.expose());
-    let add = hook::pre_tool_use("add", move |_cx, _call| {
-        let text = text.clone();
-        async move { Ok(ToolDecision::proceed().with_context(text)) }
-    });
+/// Returns all that is seen of a run with a call and this hook.
+async fn seen_with(hook: FnHook) -> String {
     let tool = FuncTool::new("tool", "Runs", any_object(), |_, _| async { "ran" });
     let model = ScriptedModel::new().call("tool", json!({})).say("done");
-    let agent = agent(model).tool(tool).hook(add).build().unwrap();
+    let agent = agent(model).tool(tool).hook(hook).build().unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;
     let mut seen = format!("{:?}", output.unwrap().messages);
     for message in &messages {
         seen.push_str(&serde_json::to_string(message).unwrap());
     }
-    assert!(seen.contains("the key is [redacted]"), "{seen}");
-    assert!(!seen.contains("sk-context"), "{seen}");
+    seen
+}
+
+#[tokio::test]
+async fn texts_of_hooks_in_results_have_no_secrets() {
+    let secret = Secret::new("sk-context-7c41e9b02d");
+    let text = format!("the key is {}", secret.expose());
+    let context = text.clone();
+    let add = hook::pre_tool_use("add", move |_cx, _call| {
+        let decision = ToolDecision::proceed().with_context(context.clone());
+        async move { Ok(decision) }
+    });
+    let change = hook::post_tool_use("change", move |_cx, call, _result| {
+        let result = ToolResult::ok(&call, text.clone());
+        async move { Ok(result) }
+    });
+    for hook in [add, change] {
+        let seen = seen_with(hook).await;
+        assert!(seen.contains("the key is [redacted]"), "{seen}");
+        assert!(!seen.contains("sk-context"), "{seen}");
+    }
 }
 
 #[tokio::test]
