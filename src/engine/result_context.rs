@@ -22,7 +22,8 @@ struct Additions {
 }
 
 impl ResultContext {
-    /// Creates the additions of a call with the texts that were stored with it. Secrets are removed.
+    /// Creates the additions of a call with the texts that were stored with it. Secrets are
+    /// removed.
     pub(super) fn new(mut texts: Vec<String>) -> Self {
         texts.iter_mut().for_each(redact_text);
         Self(Arc::new(Mutex::new(Additions {

@@ -231,8 +231,8 @@ impl CommandPattern {
     }
 }
 
-/// Returns the names of programs that the full name of a program may stand for: `git-lfs` is a part
-/// of git, `git.exe`, `perl5.36-x86_64-linux-gnu`, `x86_64-linux-gnu-gcc-12` and `gnurm` are the
+/// Returns the names of programs that the full name of a program may mean: `git-lfs` is a part of
+/// git, `git.exe`, `perl5.36-x86_64-linux-gnu`, `x86_64-linux-gnu-gcc-12` and `gnurm` are the
 /// programs.
 fn names_of_program(full_name: &str) -> impl Iterator<Item = &str> {
     let first = full_name.split(['-', '.']).next().unwrap_or_default();

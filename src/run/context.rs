@@ -291,7 +291,12 @@ impl RunContext {
 
     /// Sends a system message to the reader. A field of an [unknown](SystemKind::Unknown) kind that
     /// is nested deeper than 100 levels is sent as `null`, and a warning reports it.
-    pub fn emit(&self, mut kind: SystemKind) {
+    pub fn emit(&self, kind: SystemKind) {
+        let message = self.system_message(self.without_deep_fields(kind));
+        self.shared().push(message);
+    }
+
+    fn without_deep_fields(&self, mut kind: SystemKind) -> SystemKind {
         if let SystemKind::Unknown { fields, .. } = &mut kind {
             let deep_fields = fields.values_mut().filter(|value| is_too_deep(value));
             let count = deep_fields.map(|value| dismantle(value.take())).count();
@@ -302,8 +307,7 @@ impl RunContext {
                 ));
             }
         }
-        let message = self.system_message(kind);
-        self.shared().push(message);
+        kind
     }
 
     /// Sends a warning to the reader, with secrets redacted, and logs it with `tracing`.
