@@ -98,11 +98,12 @@ impl Scanner<'_> {
         }
     }
 
-    /// An empty quote only stands alone, or behind a `=`.
+    /// An empty quote only stands alone, or behind a `=` or the `\'` of a quoted text.
     fn after_quote(&self, start: usize) -> Plain {
         let before = start.checked_sub(1).map(|at| self.text[at]);
         let is_joined = !(ends_word(before) || before == Some(b'=')) || !ends_word(self.next());
-        if self.at - start == 2 && is_joined {
+        let is_of_text = self.text[..start].ends_with(b"\\'");
+        if self.at - start == 2 && is_joined && !is_of_text {
             return Err("an empty quote in a word");
         }
         Ok(())
@@ -250,7 +251,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Reads `$'..'` of plain text, tabs and newlines.
+    /// Reads `$'..'` of plain text, quotes, tabs and newlines.
     fn ansi(&mut self) -> Plain {
         self.at += 1;
         loop {
@@ -258,7 +259,8 @@ impl Scanner<'_> {
             if self.take("'") {
                 return Ok(());
             }
-            if !(self.take("\\n") || self.take("\\t") || self.take("\\r")) {
+            let escapes = ["\\'", "\\n", "\\t", "\\r"];
+            if !escapes.iter().any(|escape| self.take(escape)) {
                 return Err("an escape in `$'..'`");
             }
         }

@@ -158,7 +158,7 @@ const PLAIN: [&str; 62] = [
     "2>f ls",
     "echo ~/x ~",
     "echo ${x}{a,b}",
-    "echo $'a'",
+    "echo $'a\\'b' 'c'\\'''",
     "echo !x",
     "echo a@b",
     "echo a[b]",
