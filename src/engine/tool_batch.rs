@@ -418,9 +418,7 @@ impl CallRunner<'_> {
         let call_future = panic::catch_async(self.run(&slot.call, &slot.start));
         let mut outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
-            let mut result = ToolResult::failed(&slot.call, text);
-            limit_result(&mut result, &slot.call, self.max_result_bytes);
-            CallOutcome::Done(result)
+            CallOutcome::Done(self.limited(ToolResult::failed(&slot.call, text), &slot.call))
         });
         if let CallOutcome::Done(result) = &mut outcome {
             slot.share = Some(self.byte_size.hold_result(result, &slot.call));

@@ -240,7 +240,7 @@ impl CallRunner<'_> {
     }
 
     /// Returns a result that hooks or this engine made, without secrets and within its limit.
-    fn limited(&self, mut result: ToolResult, call: &ToolCall) -> ToolResult {
+    pub(super) fn limited(&self, mut result: ToolResult, call: &ToolCall) -> ToolResult {
         result.redact();
         limit_result(&mut result, call, self.max_result_bytes);
         result

@@ -46,7 +46,7 @@ impl ActiveRun {
         }
 
         while !self.cx.shared().try_close_steering() {
-            if self.discard_invalid_steering() {
+            if self.discard_unusable_steering() {
                 return Ok(Continue(()));
             }
         }
@@ -74,7 +74,7 @@ impl ActiveRun {
         let shared = cx.shared();
         let is_awaiting = self.config.limits.unfinished_tasks == UnfinishedTasks::Await;
         loop {
-            if self.discard_invalid_steering() {
+            if self.discard_unusable_steering() {
                 return true;
             }
 
@@ -92,7 +92,7 @@ impl ActiveRun {
     /// Removes steered messages that were sent before, are invalid or cannot fit, because the
     /// response is complete and must not be replaced by an error. Returns `true` if there are
     /// others, which the next turn adds to the history.
-    fn discard_invalid_steering(&self) -> bool {
+    fn discard_unusable_steering(&self) -> bool {
         let inputs = self.cx.state(|state| state.inputs.clone());
         let was_sent = |id: &Arc<str>| inputs.contains(id);
         let mut size_errors = Vec::new();

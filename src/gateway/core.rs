@@ -15,11 +15,11 @@ use crate::util::time::now_us;
 use super::heartbeat::Heartbeat;
 use super::lanes::Lanes;
 use super::options::{DeliveryPolicy, WhenBusy};
-use super::process::{Processed, stopped};
+use super::process::Processed;
 use super::process_options::ProcessOptions;
 use super::registered_tools::RegisteredTools;
 use super::served::Served;
-use super::shared::GatewayShared;
+use super::shared::{GatewayShared, stopped};
 use super::state_manager::StateManager;
 use super::summaries::Summaries;
 

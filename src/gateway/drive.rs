@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::message::Message;
 use crate::run::{Responder, RunOutput};
 use crate::sdk::{PermissionRequest, SdkMessage, UserEvent};
@@ -49,10 +49,7 @@ impl GatewayShared {
                 }
                 SdkMessage::User(event) if shows_results => {
                     match self.show_results(turn, &event).await {
-                        Err(error)
-                            if error.kind() == ErrorKind::Timeout
-                                || self.interrupt.is_cancelled() =>
-                        {
+                        Err(error) if self.may_skip(&error) => {
                             tracing::warn!("results of tools are not shown any more: {error}");
                             shows_results = false;
                         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::message::{Content, Message, Messages};
 use crate::run::{ExitReason, RunOutput};
 use crate::session::Record;
@@ -17,6 +17,7 @@ use super::late_answers::InputUse;
 use super::message::{OutboundMessage, check_channel};
 use super::process_options::ProcessOptions;
 use super::served::{Served, ServedRun};
+use super::shared::stopped;
 use super::summaries::DueSummary;
 use super::tools::resume_task;
 
@@ -85,10 +86,7 @@ impl Core {
         if options.send_response {
             let publish = self.send_reply(options, &processed);
             match self.shared.publish_in_turn(publish).await {
-                Err(error)
-                    if error.kind() == ErrorKind::Timeout
-                        || self.shared.interrupt.is_cancelled() =>
-                {
+                Err(error) if self.shared.may_skip(&error) => {
                     tracing::warn!("a reply was not sent, and its caller has it: {error}");
                 }
                 outcome => outcome?,
@@ -276,9 +274,4 @@ pub(super) fn input(options: &ProcessOptions) -> Content {
         content.push(part.clone());
     }
     content
-}
-
-/// Returns the error of a turn that the end of the gateway interrupted.
-pub(super) fn stopped() -> Error {
-    Error::new(ErrorKind::Cancelled, "the gateway was stopped")
 }

@@ -17,7 +17,6 @@ use crate::util::sync::lock;
 use super::bus::MessageBus;
 use super::channels::KnownChannels;
 use super::message::{InboundMessage, OutboundMessage};
-use super::process::stopped;
 use super::questions::Questions;
 use super::waiting_tasks::WaitingTasks;
 
@@ -135,6 +134,12 @@ impl GatewayShared {
             })
     }
 
+    /// Returns `true` if a turn may continue without the message that the bus did not take, because
+    /// its queue stays full or the turns were interrupted.
+    pub(super) fn may_skip(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::Timeout || self.interrupt.is_cancelled()
+    }
+
     /// Returns `true` if a task of `spawn` needs the session of a turn without history.
     pub(super) fn has_once_task(&self, once_id: &str) -> bool {
         lock(&self.open_tasks).contains_key(once_id)
@@ -145,4 +150,9 @@ impl GatewayShared {
         let number = self.spawned.fetch_add(1, Ordering::Relaxed) + 1;
         format!("subagent-{number}").into()
     }
+}
+
+/// Returns the error of a turn that the end of the gateway interrupted.
+pub(super) fn stopped() -> Error {
+    Error::new(ErrorKind::Cancelled, "the gateway was stopped")
 }

@@ -302,8 +302,8 @@ impl RunContext {
             let count = deep_fields.map(|value| dismantle(value.take())).count();
             if count > 0 {
                 self.warn(format!(
-                    "{count} fields of a system message were nested deeper than {MAX_JSON_DEPTH} \
-                     levels, and were not sent"
+                    "the fields of a system message that are nested deeper than {MAX_JSON_DEPTH} \
+                     levels were not sent ({count})"
                 ));
             }
         }

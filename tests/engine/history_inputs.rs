@@ -7,7 +7,8 @@ use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     Agent, AgentBuilder, ErrorKind, ExitReason, FuncTool, Message, Messages, ModelEvent, Part,
-    Result, RunHandle, StopDecision, StopReason, ToolCall, ToolOutput, async_trait, hook,
+    Result, RunHandle, RunOutput, SdkMessage, StopDecision, StopReason, ToolCall, ToolOutput,
+    async_trait, hook,
 };
 use serde_json::json;
 
@@ -42,6 +43,17 @@ fn acting() -> FunctionModel {
 
 /// The handle of the run that a tool of the test sends messages to.
 type Slot = Arc<OnceLock<RunHandle>>;
+
+/// Runs the session with this input, and gives the slot the handle of the run.
+async fn watch_with(
+    agent: &Agent,
+    slot: &Slot,
+    input: &str,
+) -> (Vec<SdkMessage>, Result<RunOutput>) {
+    let run = agent.session("s").run(input);
+    slot.set(run.handle()).unwrap();
+    watch(run).await
+}
 
 /// A tool `act` that sends these messages to its run.
 fn steering(slot: &Slot, messages: Vec<Message>) -> FuncTool {
@@ -107,9 +119,7 @@ async fn message_to_a_run_over_the_limit_is_reported_and_only_the_next_is_stored
     let model = ScriptedModel::new().call("act", json!({})).say("ok");
     let agent = agent(model).tool(tool).max_history_bytes(LIMIT);
     let agent = agent.build().unwrap();
-    let run = agent.session("s").run("Go");
-    slot.set(run.handle()).unwrap();
-    let (messages, output) = watch(run).await;
+    let (messages, output) = watch_with(&agent, &slot, "Go").await;
     assert_eq!(output.unwrap().text, "ok");
     let is_report = |text: &String| text.contains("not stored: the message has");
     assert!(warnings(&messages).iter().any(is_report));
@@ -127,9 +137,7 @@ async fn check_steering(builder: AgentBuilder) {
     let agent = agent.max_history_bytes(LIMIT).build().unwrap();
     agent.session("s").run(input(35_000)).await.unwrap();
 
-    let run = agent.session("s").run("Go");
-    slot.set(run.handle()).unwrap();
-    let (messages, output) = watch(run).await;
+    let (messages, output) = watch_with(&agent, &slot, "Go").await;
     assert_eq!(output.unwrap().text, "ok");
     let warnings = warnings(&messages);
     for words in [
@@ -177,9 +185,7 @@ async fn message_after_the_last_turn_that_does_not_fit_is_reported() {
     let agent = agent.build().unwrap();
     agent.session("s").run(input(60_000)).await.unwrap();
 
-    let run = agent.session("s").run("Go");
-    slot.set(run.handle()).unwrap();
-    let (messages, output) = watch(run).await;
+    let (messages, output) = watch_with(&agent, &slot, "Go").await;
     assert_eq!(output.unwrap().end, ExitReason::Interrupted);
     let warnings = warnings(&messages);
     let is_report =
@@ -200,9 +206,7 @@ async fn message_that_does_not_fit_leaves_a_complete_response() {
     });
     let agent = agent(model).max_history_bytes(LIMIT).build().unwrap();
     agent.session("s").run(input(60_000)).await.unwrap();
-    let run = agent.session("s").run("Hi");
-    slot.set(run.handle()).unwrap();
-    let (messages, output) = watch(run).await;
+    let (messages, output) = watch_with(&agent, &slot, "Hi").await;
     assert_eq!(output.unwrap().text, "ok");
     let is_report = |text: &String| text.contains("not stored: the message has 60");
     assert!(warnings(&messages).iter().any(is_report));
@@ -217,9 +221,7 @@ async fn compactor_makes_room_for_the_first_of_two_messages() {
     let agent = agent.max_history_bytes(LIMIT).build().unwrap();
     agent.session("s").run(input(60_000)).await.unwrap();
 
-    let run = agent.session("s").run("Go");
-    slot.set(run.handle()).unwrap();
-    let (messages, output) = watch(run).await;
+    let (messages, output) = watch_with(&agent, &slot, "Go").await;
     assert!(output.unwrap().state.compaction.is_some());
     let is_report = |text: &&String| text.contains("not stored: the message has 60");
     assert_eq!(warnings(&messages).iter().filter(is_report).count(), 1);

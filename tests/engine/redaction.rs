@@ -289,14 +289,7 @@ async fn reason_of_a_denial_has_no_secrets() {
         let reason = reason.clone();
         async move { Ok(ToolDecision::deny(reason)) }
     });
-    let tool = FuncTool::new("tool", "Runs", any_object(), |_, _| async { "ran" });
-    let model = ScriptedModel::new().call("tool", json!({})).say("done");
-    let agent = agent(model).tool(tool).hook(deny).build().unwrap();
-    let (messages, output) = watch(agent.session("s").run("Go")).await;
-    let mut seen = format!("{:?}", output.unwrap().messages);
-    for message in &messages {
-        seen.push_str(&serde_json::to_string(message).unwrap());
-    }
+    let seen = seen_with(deny).await;
     assert!(seen.contains("permission_denied") && seen.contains("[redacted"));
     assert!(!seen.contains("sk-denial"), "{seen}");
 }

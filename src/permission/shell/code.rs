@@ -20,13 +20,13 @@ pub(super) fn packaged(cx: &mut Context, row: &Row<'_>) {
         return;
     };
 
-    match command.argv[at].literal() {
+    let text = match command.argv[at].literal() {
         Some(text) if text == "-" => return shells::input(cx, name, command, false),
-        Some(text) if !text.contains("://") => {}
+        Some(text) if !text.contains("://") => text,
         _ => return cx.note(Reason::InlineCode(name.to_owned())),
-    }
-    let is_script = |text: String| text.contains(|c: char| " \t\n;&|<>()$`\"'\\".contains(c));
-    if name == "bun" && command.argv[at].literal().is_some_and(is_script) {
+    };
+    let is_mark = |c: char| " \t\n;&|<>()$`\"'\\".contains(c);
+    if name == "bun" && text.contains(is_mark) {
         // `bun exec` has a shell of its own.
         shells::run_word(cx, command, name, &command.argv[at]);
     }
