@@ -7,7 +7,7 @@ use crate::session::{MAX_FILE_NAME, file_name_len};
 use crate::tool::ToolContext;
 use crate::util::hash::fnv1a;
 
-/// The number of digits of a response's id.
+/// The number of digits that are taken from the end of a response's id.
 const DIGITS: usize = 8;
 
 /// The text between the id of a session and the rest of the id of a subagent's.

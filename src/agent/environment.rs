@@ -16,7 +16,7 @@ const DEFAULT_MODELS: [(&str, &str); 3] = [
 /// # Models from the environment
 impl AgentBuilder {
     /// Creates a builder with the model of [`model_from_env`](Self::model_from_env). Its agent has
-    /// at most 100 turns in a run, as every agent.
+    /// at most 100 turns in a run, the default of every builder.
     ///
     /// # Errors
     ///

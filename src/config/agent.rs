@@ -49,14 +49,15 @@ pub struct AgentConfig {
     /// The context window for the hook `summarization`, in tokens. Defaults to the context window
     /// of the model, or to 128,000 if that is unknown.
     pub context_window: Option<u64>,
-    /// The names of its tools of this crate: `calculate`, `current_datetime`, `internet_search`,
-    /// `web_fetch`, `AskUserQuestion`, `request_user_input` and `request_user_approval`.
+    /// The tools of this crate that it has, by name: `calculate`, `current_datetime`,
+    /// `internet_search`, `web_fetch`, `AskUserQuestion`, `request_user_input` and
+    /// `request_user_approval`.
     ///
     /// Tools that the program has registered in Rust, and tools of hooks, such as `read_file`, may
     /// be named too, but are not selected by the list: tools of the program reach every agent, and
     /// `permissions` restrict them. A tool of a hook that is off may be named, and is absent.
     pub tools: Vec<String>,
-    /// The keys of tools of this crate.
+    /// The API keys for tools of this crate.
     pub builtin_config: BuiltinConfig,
     /// The backend for its files and commands. Defaults to none: the agent has no tools for files.
     pub backend: Option<BackendCfg>,

@@ -18,7 +18,7 @@ use super::source;
 /// The tool that needs a key.
 const SEARCH: &str = "internet_search";
 
-/// The keys of tools of this crate.
+/// The API keys for tools of this crate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -56,12 +56,12 @@ impl LimitsCfg {
         self
     }
 
-    /// Sets the limits that `other` has. `tool_timeout` and `parallel_tools` get their defaults if
-    /// neither has a value. `max_turns` is always set, and `temperature` is not changed.
+    /// Sets the limits that `other` has. Before, `tool_timeout` and `parallel_tools` get their
+    /// defaults if they have no value. `max_turns` is always set, and `temperature` is not changed.
     ///
     /// # Errors
     ///
-    /// Returns the key of a limit that is higher in `other`.
+    /// Returns the key of a limit that is higher in `other` than here, or than that default.
     pub(super) fn narrow(&mut self, other: &Self) -> Result<(), &'static str> {
         // 0 is no limit.
         let turns = |turns: u32| if turns == 0 { u32::MAX } else { turns };

@@ -7,13 +7,15 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SkillsCfg {
-    /// The folders. A relative path is relative to the folder of the configuration file; all users
-    /// share it, and the agent can only read it. A path in the backend's `workdir` that does not
-    /// exist there is a folder of each user's workspace; without users, the workspace is the
-    /// `workdir` itself, and the agent can write to its folders of skills. A new container has the
-    /// folder at the same path as this machine, and a container left by an earlier process keeps
-    /// the folders that it was started with. For a running container, and for an engine on another
-    /// machine, use an absolute path in the container.
+    /// The folders. A relative path is relative to the folder of the configuration file. All users
+    /// share a folder that exists, and the agent can only read it. If a path in the backend's
+    /// `workdir` is not that of an existing folder, it is a path in the workspace of each user.
+    /// Without users, the workspace is the `workdir` itself, and the agent can write to the folders
+    /// of skills in it.
+    ///
+    /// A new container has a shared folder at the same path as this machine, and a container left
+    /// by an earlier process keeps the folders that it was started with. For a running container,
+    /// and for an engine on another machine, use an absolute path in the container.
     pub paths: Vec<String>,
 }
 
@@ -27,7 +29,7 @@ pub struct MemoryCfg {
     /// can only read it, and writes its own notes to the file of the same name in the user's
     /// folder.
     pub paths: Vec<String>,
-    /// The content of the first file if none exists.
+    /// The content that is written into the first file if none of the files exists.
     pub initial_content: Option<String>,
 }
 
@@ -40,7 +42,7 @@ impl MemoryCfg {
         }
     }
 
-    /// Sets the content of the first file if none exists.
+    /// Sets the content that is written into the first file if none of the files exists.
     #[must_use]
     pub fn with_initial_content(mut self, content: impl Into<String>) -> Self {
         self.initial_content = Some(content.into());

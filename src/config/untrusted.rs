@@ -21,12 +21,12 @@ const NARROWING: [&str; 5] = ["hooks", "limits", "middleware", "permissions", "t
 ///
 /// * rules to deny and to ask, but none to allow;
 /// * the permission modes `plan` and `dontAsk`, but neither in place of the other;
-/// * a subset of the names in the agent's `tools`, which leaves its other tools as they are;
+/// * a subset of the names in the agent's `tools`; tools of hooks and of the program stay;
 /// * limits that are not higher than the agent's limits;
 /// * disabled hooks.
 ///
-/// Any other key is an error: an untrusted configuration sets no model, prompt, backend, key or
-/// address.
+/// Any other key is an error: an untrusted configuration sets no model, prompt, backend, API key
+/// or address.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Untrusted(Config);
 

@@ -13,8 +13,8 @@
 //! # let _ = log;
 //! ```
 //!
-//! For a closure that shares state with the rest of the program, each function has a variant that
-//! ends in `_with` and passes a clone of the state to every call:
+//! For a closure that shares state with the rest of the program, the function of each phase has a
+//! variant that ends in `_with` and passes a clone of the state to every call:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -75,8 +75,8 @@
 //! # Errors
 //!
 //! * `before_agent`, `modify_request`, `wrap_model_call`: the run ends with an error that names the
-//!   hook, and the changes of that step are discarded, also those of the task list, the files and
-//!   the values by any of its hooks. If an outer hook handles the error, nothing is discarded. When
+//!   hook. The changes that all hooks have made in that step are discarded, also those of the task
+//!   list, the files and the values. If an outer hook handles the error, nothing is discarded. When
 //!   `before_agent` fails, `after_agent` is called for no hook.
 //! * `pre_tool_use`, `wrap_tool_call`, `post_tool_use`: the call's result is an error that names
 //!   the hook, and the later hooks of `pre_tool_use` or `post_tool_use` are not called for it; the
@@ -86,8 +86,9 @@
 //! * `before_stop`, `after_agent`: the error is emitted as a warning, and the hook's changes of the
 //!   state are discarded; the run ends as it would have.
 //!
-//! A panic counts as an error, and so does exceeding the agent's hook timeout; the time inside
-//! [`Next::run`] does not count, and the timeout starts over once a call of it has waited.
+//! A panic counts as an error, and so does a phase that takes longer than the agent's hook timeout.
+//! The time inside [`Next::run`] does not count: after a call of it that had to wait, the timeout
+//! starts again.
 //!
 //! # Cancellation
 //!

@@ -50,7 +50,8 @@ pub trait TokenCounter: Send + Sync {
         total(parts.chain([name, PER_MESSAGE]))
     }
 
-    /// Returns the number of tokens of one part:
+    /// Returns the number of tokens of one part. Text, calls and the blocks of providers are
+    /// counted as text. The other parts are estimated:
     ///
     /// * an image: 1,600;
     /// * a document of text: the tokens of its text;

@@ -56,19 +56,20 @@ impl Date {
 
     /// Creates the date with this number of days since 1970-01-01, which is in the calendar.
     fn from_day_number(number: i64) -> Option<Self> {
-        let (era_start, days_an_era) = (number + 719_468, 146_097);
-        let day_of_era = era_start.rem_euclid(days_an_era);
+        // Days count from 0000-03-01 here, and an era has 400 years.
+        let (day, days_an_era) = (number + 719_468, 146_097);
+        let day_of_era = day.rem_euclid(days_an_era);
         let year_of_era =
             (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let month_from_march = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+        let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
         let month = (month_from_march + 2) % 12 + 1;
-        let year = era_start.div_euclid(days_an_era) * 400 + year_of_era + i64::from(month <= 2);
+        let year = day.div_euclid(days_an_era) * 400 + year_of_era + i64::from(month <= 2);
         Self::new(
             u16::try_from(year).ok()?,
             u8::try_from(month).ok()?,
-            u8::try_from(day).ok()?,
+            u8::try_from(day_of_month).ok()?,
         )
     }
 }

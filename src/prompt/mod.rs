@@ -1,5 +1,5 @@
-//! The system prompt of an agent that lives in a workspace: [`ContextBuilder`], which also makes
-//! requests by hand, and the agent's memory beyond one conversation, [`MemoryStore`].
+//! The system prompt of an agent with a workspace: [`ContextBuilder`], which also builds requests
+//! that no agent makes, and the agent's memory beyond one conversation, [`MemoryStore`].
 
 #[cfg(all(feature = "time", feature = "yaml"))]
 mod bootstrap;

@@ -12,10 +12,10 @@ const MAX_USER: usize = 256;
 /// at most, and file systems limit names to 255 bytes.
 const MAX_PLAIN: usize = 64;
 
-/// Returns the name of a user's folder and container: lower-case letters, digits, `-` and `.`,
-/// except at the beginning, stay; any other byte becomes `_` and two digits. So two users have
-/// different names, also where a file system does not distinguish upper and lower case. The name
-/// for an id of more than 64 bytes is `_long-` and its SHA-256.
+/// Returns the name of a user's folder and container. Lower-case letters and digits stay, and so do
+/// `-` and `.` after the first character; any other byte becomes `_` and two digits. So two users
+/// have different names, also where a file system does not distinguish upper and lower case. The
+/// name for an id of more than 64 bytes is `_long-` and its SHA-256.
 ///
 /// # Errors
 ///

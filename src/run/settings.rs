@@ -25,13 +25,13 @@ pub(crate) struct RunSettings {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) mode: PermissionMode,
     pub(crate) budget: BudgetLimits,
-    /// For a run and everything below it.
+    /// The maximum number of model calls at the same time, for a run and its child runs together.
     pub(crate) parallel_model_calls: usize,
     pub(crate) hook_timeout: Option<Duration>,
     pub(crate) cwd: Option<Arc<str>>,
     pub(crate) backend: Option<Arc<dyn Backend>>,
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
-    /// The gates that calls of a run have to pass at its beginning.
+    /// The gates for the calls of a run, as they are at its beginning. Hooks may add more.
     pub(crate) gates: Gates,
     /// The files that hooks keep as the agent's memory.
     pub(crate) memory_paths: Arc<[String]>,
@@ -43,7 +43,8 @@ pub(crate) struct RunSettings {
     /// True if the stream has the pieces of a response.
     pub(crate) partial_messages: bool,
     pub(crate) counter: Arc<dyn TokenCounter>,
-    /// Tools that need no question of the mode's.
+    /// The tools whose calls need no question of the permission mode. Rules and hooks can still
+    /// ask.
     pub(crate) allowed_tools: BTreeSet<Arc<str>>,
     /// The questions of hooks that need not be asked again.
     pub(crate) granted_questions: GrantedQuestions,
@@ -81,7 +82,9 @@ impl RunSettings {
         self.gates.forget_after(0, session_id);
     }
 
-    /// Copies the settings of another agent except its name, its permissions and its budget.
+    /// Copies the settings of another agent for hooks, the workspace, retries, responses, traces
+    /// and tokens. The name, the model, the budget, the number of parallel model calls, the
+    /// permissions and the questions stay as they are.
     pub(crate) fn inherit(&mut self, settings: &Self) {
         self.hook_timeout = settings.hook_timeout;
         self.cwd = settings.cwd.clone();

@@ -10,7 +10,8 @@ use super::parent_call::MAX_DEPTH;
 /// hook takes up to 12 KiB of the stack in an unoptimized build; a worker's stack has 2 MiB.
 const MAX_WRAPPING_HOOKS: usize = 96;
 
-/// The largest event has 16 MiB; a response that is one document, 32 MiB.
+/// The maximum memory, in bytes, of the events of a run and its child runs that have not arrived
+/// whole. The largest event has 16 MiB, and a response that is one document 32 MiB.
 const MAX_EVENT_BYTES: usize = 48 * 1024 * 1024;
 
 /// The limits that a run shares with its child runs. Clones share them.
@@ -18,9 +19,9 @@ const MAX_EVENT_BYTES: usize = 48 * 1024 * 1024;
 pub(crate) struct TreeLimits {
     pub(crate) loads: LoadPermits,
     pub(crate) histories: BytePool,
-    /// For the events of models that have not arrived whole.
+    /// The memory of the events of models that have not arrived whole.
     pub(crate) event_buffers: BytePool,
-    /// The largest depth of a child run: the smallest that this run or a parent run allows.
+    /// The maximum depth of a child run: the lowest of the limits of this run and its parent runs.
     pub(crate) max_depth: u32,
     /// The number of hooks that wrap the innermost call of this run, including the hooks of parent
     /// runs.

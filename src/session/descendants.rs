@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::info::SessionInfo;
 
-/// Returns `known_ids`, sessions of subagents of the session `id` and of their subagents, and after
-/// them those of a list that are such sessions, too. Each is after its parent, if each of
-/// `known_ids` is.
+/// Returns the sessions of the subagents of the session `id`, and of their subagents in turn: first
+/// `known_ids`, which are such sessions, and then the others in `list`. Each is after its parent,
+/// provided that `known_ids` are in such an order.
 pub(crate) fn descendants(
     id: &str,
     known_ids: Vec<Arc<str>>,

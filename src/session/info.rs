@@ -42,7 +42,8 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// Creates an entry with an id and a number of messages; the other fields are `None`.
+    /// Creates an entry with an id and a number of messages. It has no pending calls, and the other
+    /// fields are `None`.
     pub fn new(id: impl Into<Arc<str>>, messages: usize) -> Self {
         Self {
             id: id.into(),

@@ -27,7 +27,7 @@ pub struct MessageInfo {
     /// The model that responded; may be empty.
     #[serde(default = "empty", skip_serializing_if = "str::is_empty")]
     pub model: Arc<str>,
-    /// The tokens of the call that gave the response; of a response in parts, of all their calls.
+    /// The tokens of the model call. If several responses were joined, the tokens of all of them.
     #[serde(default, deserialize_with = "or_default")]
     pub usage: Usage,
     /// The reason the model stopped, if it was reported.

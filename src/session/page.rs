@@ -104,9 +104,9 @@ struct SessionPosition(Reverse<u128>, Arc<str>);
 impl SessionPosition {
     fn of(info: &SessionInfo) -> Self {
         let time = info.updated_at;
-        let age = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let since_epoch = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
         Self(
-            Reverse(age.map_or(0, |age: Duration| age.as_nanos())),
+            Reverse(since_epoch.map_or(0, |time: Duration| time.as_nanos())),
             info.id.clone(),
         )
     }

@@ -3,7 +3,8 @@
 //! An agent receives its recorder through
 //! [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder) and hooks access it
 //! through [`RunContext::trace`](crate::RunContext::trace); without one, tracing costs nothing.
-//! Registered secrets are redacted in everything that it receives; see [`Secret`](crate::Secret).
+//! Registered secrets are redacted before the recorder receives them; see
+//! [`Secret`](crate::Secret).
 //! [`TracingHook`](crate::hooks::TracingHook) records the spans; the loop itself records none.
 //!
 //! * [`MemoryRecorder`] stores them, and prints them as a tree.

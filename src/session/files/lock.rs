@@ -11,22 +11,24 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The number of attempts to open a file that is removed between opening and locking it.
 const ATTEMPTS: usize = 16;
-/// The number of times to wait for a file, because a file whose lease was dropped is released a
-/// moment later. They are counted, not timed: a thread that is held up waits as often.
+/// The number of waits for a locked file, because a dropped lease is released a moment later. A
+/// thread that the system delays has as many of them: no deadline ends them.
 const WAITS: usize = 300;
+/// The time of one wait.
 const STEP: Duration = Duration::from_millis(1);
 
-/// A session's file, locked. Dropping it releases the lock, and removes the file when it is empty;
-/// the end of the process does so, too.
+/// A session's file, locked. Dropping it removes the file if it is empty, and releases the lock.
+/// The end of the process releases the lock as well.
 pub(in crate::session) struct LockFile {
     pub(in crate::session) file: File,
     pub(in crate::session) path: PathBuf,
-    /// True if the file has content. A caller that empties it then is about to write it.
+    /// True if the caller has read or written content. The file then stays when this is dropped,
+    /// even if it is empty: a caller that empties it is about to write it again.
     pub(in crate::session) has_content: bool,
 }
 
 impl LockFile {
-    /// Opens with `open`, or makes, and locks the file.
+    /// Opens the file with `open`, creates it if it does not exist, and locks it.
     ///
     /// # Errors
     ///
@@ -53,8 +55,8 @@ impl LockFile {
         Self::lock(path, id, false, open)
     }
 
-    /// Returns `true` if the file is locked. Takes a lock that readers share for a moment, as long
-    /// as [`take`](Self::take) waits at least.
+    /// Returns `true` if the file is locked. Holds a shared lock for a moment, shorter than
+    /// [`take`](Self::take) waits for a lock.
     pub(in crate::session) fn is_locked(
         path: &Path,
         open: impl Fn(&OpenOptions, &Path) -> io::Result<File>,

@@ -20,8 +20,8 @@ pub(super) struct RecordStamp {
     pub(super) at: u64,
 }
 
-/// The length of a record, in bytes, from which a short mark follows it with the description of the
-/// session: the description is found in the end of the log, without the record before it.
+/// The maximum length of a record with the description of the session, in bytes. A longer record is
+/// followed by a short mark with it, so that a list reads only the end of the log.
 pub(super) const LONG_LINE: usize = 8 * 1024;
 
 /// Adds the lines of one write, each of less than `max_len` bytes. The first record has the stamp
@@ -84,7 +84,8 @@ fn write_line(
             error.into()
         }
     };
-    // A session may be far longer than a snapshot, and the memory of both may not be there.
+    // The length is counted before memory is allocated: a session may be far longer than a snapshot
+    // is allowed to be, and there may be no memory for both.
     if let LogEntry::Snapshot(_) = entry {
         let mut length = LineLength { remaining: max_len };
         serde_json::to_writer(&mut length, &out).map_err(check_len)?;

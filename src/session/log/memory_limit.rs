@@ -37,8 +37,9 @@ pub(super) fn max_tail(max_memory: usize) -> usize {
 #[derive(Clone, Debug)]
 pub(super) struct MemoryLimit {
     bytes: usize,
-    /// The log and the option that sets the limit, for the error.
+    /// The session and the place of its log, for the error.
     log: Arc<str>,
+    /// The advice to raise the option that sets the limit, for the error.
     advice: Arc<str>,
 }
 

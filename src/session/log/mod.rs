@@ -24,9 +24,9 @@
 //! write and has the `info`, so that lists read only the end of the log.
 //!
 //! The records of a write count only if its last record is complete. Content that a provider wrote
-//! in several lines is stored in one line. If records are lost, `info` has the number of messages
-//! that were lost with them: positions in later records are corrected, or dropped if they cannot be
-//! corrected.
+//! in several lines is stored in one line. If records are lost, the number of messages that were
+//! lost with them follows from the number of messages in the next `info`. Positions in later
+//! records are corrected, or dropped if they cannot be corrected.
 //!
 //! A snapshot is added each time the log has grown by the size of its last snapshot, and at least
 //! by the minimum of `Snapshots`, which bounds the time of opening it: see `snapshot.rs`.

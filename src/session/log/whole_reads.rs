@@ -18,8 +18,9 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// The description of a session and the time of its last write, as a list shows them.
 type Summary = Option<(LogSummary, u64)>;
 
-/// The outcomes of reading whole logs. A log whose end is not readable is read as a whole by each
-/// list, until the session is leased; but a log is only appended to, so it is read once.
+/// The outcomes of reading whole logs. Without them, each list would read the whole of a log whose
+/// end is not readable, until the session is leased. An outcome is valid while the log has the same
+/// end, because a log is only appended to.
 #[derive(Default)]
 pub(super) struct WholeReads(Mutex<Outcomes>);
 

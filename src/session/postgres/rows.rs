@@ -53,8 +53,8 @@ pub(super) fn tail_of(rows: &[Row], len: u64) -> Outcome<ServerTail> {
 /// Divides bytes into rows. Returns the offsets of the rows, beginning at `first`, and the rows.
 pub(super) fn rows_of(bytes: &[u8], first: i64) -> (Vec<i64>, Vec<&[u8]>) {
     let rows: Vec<_> = bytes.chunks(ROW).collect();
-    let places = (0..rows.len()).map(|row| first.saturating_add((row * ROW) as i64));
-    (places.collect(), rows)
+    let offsets = (0..rows.len()).map(|row| first.saturating_add((row * ROW) as i64));
+    (offsets.collect(), rows)
 }
 
 pub(super) fn unsigned(number: i64) -> u64 {

@@ -175,20 +175,21 @@ impl Server for Database {
         let mut log_tails = HashMap::new();
         let mut remaining_rows = &rows[..];
         while let Some(first) = remaining_rows.first() {
-            let place: i32 = column(first, 3)?;
-            let is_other = |row: &Row| row.try_get(3).ok() != Some(place);
+            // The position of the log's id in `ids`, from 1.
+            let number: i32 = column(first, 3)?;
+            let is_other = |row: &Row| row.try_get(3).ok() != Some(number);
             let count = remaining_rows
                 .iter()
                 .position(is_other)
                 .unwrap_or(remaining_rows.len());
             let (own_rows, other_rows) = remaining_rows.split_at(count.max(1));
             remaining_rows = other_rows;
-            log_tails.insert(place, tail_of(own_rows, len)?);
+            log_tails.insert(number, tail_of(own_rows, len)?);
         }
 
         let tails = (1..)
             .zip(ids)
-            .map(|(place, _)| Ok(log_tails.remove(&place)));
+            .map(|(number, _)| Ok(log_tails.remove(&number)));
         Ok(tails.collect())
     }
 
@@ -245,7 +246,7 @@ impl Server for Database {
     ) -> Outcome<bool> {
         let number = signed(lease.number);
         let len = signed(bytes.len() as u64);
-        let (places, rows) = rows_of(bytes, signed(end));
+        let (offsets, rows) = rows_of(bytes, signed(end));
         let end = signed(end);
         let id = &*lease.id;
         let owner = &*lease.owner;
@@ -256,7 +257,7 @@ impl Server for Database {
             number!(&end),
             number!(&len),
             (&self.lease_seconds as &(dyn ToSql + Sync), Type::FLOAT8),
-            (&places, Type::INT8_ARRAY),
+            (&offsets, Type::INT8_ARRAY),
             (&rows, Type::BYTEA_ARRAY),
         ];
         let size = bytes.len();
@@ -403,10 +404,10 @@ impl Database {
 
             let mut bytes = joined_log.take();
             bytes.truncate(usize::try_from(len - stored_len).unwrap_or(usize::MAX));
-            let (places, rows) = rows_of(&bytes, signed(stored_len) - SHIFT);
+            let (offsets, rows) = rows_of(&bytes, signed(stored_len) - SHIFT);
             let values = [
                 text!(&id),
-                (&places as &(dyn ToSql + Sync), Type::INT8_ARRAY),
+                (&offsets as &(dyn ToSql + Sync), Type::INT8_ARRAY),
                 (&rows, Type::BYTEA_ARRAY),
             ];
             connection.write(&self.address, &self.sql.add, &values, bytes.len())?;
@@ -445,7 +446,7 @@ impl Database {
         Ok(Removal::Done)
     }
 
-    /// Returns `true` if the log was truncated although the answer was lost.
+    /// Returns `true` if an earlier attempt, whose answer was lost, has truncated the log.
     fn is_resized(
         &self,
         connection: &mut Connection,

@@ -93,7 +93,7 @@ impl Database {
             let appends = appends.iter();
             let outcomes = appends.map(|(writer, bytes)| match writer.check() {
                 Ok(()) => {
-                    // Each has the steps for itself.
+                    // The limit of steps applies to each append alone.
                     self.writer_steps.begin();
                     statements.append(writer, bytes)
                 }
@@ -106,15 +106,15 @@ impl Database {
             Ok(outcomes) => appends
                 .iter_mut()
                 .zip(outcomes)
-                .map(|((writer, _), appended)| self.settle(writer, appended))
+                .map(|((writer, _), appended)| self.apply_outcome(writer, appended))
                 .collect(),
             Err(FailedWrite::Undone(_)) => appends.iter_mut().map(alone).collect(),
             Err(failure) => fail_all(appends, &failure),
         }
     }
 
-    /// Applies an append whose transaction was committed to its writer. Returns its outcome.
-    fn settle(&self, writer: &mut Writer, appended: Appended) -> Result<u64> {
+    /// Updates the writer of an append whose transaction was committed. Returns the end of its log.
+    fn apply_outcome(&self, writer: &mut Writer, appended: Appended) -> Result<u64> {
         match appended {
             Appended::Done(end) => {
                 writer.end = end;

@@ -15,7 +15,7 @@ pub(crate) struct OpenTasks(Mutex<BTreeMap<TaskKey, OpenTask>>);
 type TaskKey = (Arc<str>, Arc<str>);
 
 struct OpenTask {
-    /// The call of the message about its start.
+    /// The `parent_tool_use_id` of the message about its start.
     parent_tool_use_id: Option<Arc<str>>,
     tool_use_id: Option<Arc<str>>,
 }

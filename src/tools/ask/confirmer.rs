@@ -1,4 +1,4 @@
-//! An interactor that answers permission questions.
+//! A confirmer that answers permission questions through an interactor.
 
 use std::sync::Arc;
 
