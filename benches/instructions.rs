@@ -291,7 +291,7 @@ fn main() {
     }
 }
 
-/// The wire formats by what stands for them in arguments.
+/// The wire formats, with their names in arguments and in the output.
 const DIALECTS: [(&str, &str, Dialect); 2] = [
     ("chat", "Chat Completions", Dialect::OpenAi),
     ("messages", "Messages API", Dialect::Anthropic),
@@ -302,7 +302,7 @@ fn dialect(word: &str) -> Dialect {
     known.expect("`chat` or `messages`").2
 }
 
-/// The 2 MB: 2,000 messages of a kilobyte.
+/// Returns a history of 2 MB: 2,000 messages of a kilobyte.
 fn long_history() -> Vec<(&'static str, String)> {
     let text = "A sentence of a conversation that has gone on for \"quite\" some time. ".repeat(15);
     (0..2_000)
@@ -367,7 +367,7 @@ fn client(ours: bool, scenario: &Scenario, units: usize, address: &str) {
     println!("{}", cpu_nanos());
 }
 
-/// Runs it so often; how many turns there were.
+/// Calls `run` as often as `runs`, and returns the number of turns.
 async fn repeat<F>(runs: usize, at_once: bool, run: impl Fn() -> F) -> usize
 where
     F: Future<Output = usize> + Send + 'static,
@@ -403,7 +403,7 @@ fn idle(ours: bool, dialect: Dialect, reply: Reply, units: usize, address: &str)
         tokio::time::sleep(Duration::from_millis(2_500)).await;
     });
 
-    println!("{}", resident_bytes());
+    println!("{}", anonymous_bytes());
 }
 
 /// The processor time of this process so far.
@@ -415,9 +415,9 @@ fn cpu_nanos() -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns the memory that is this process's own, exactly: the counters of `/proc/self/status` lag.
-/// Pages of the program's file do not count, which the kernel takes and brings as it likes.
-fn resident_bytes() -> u64 {
+/// Returns the anonymous memory of this process. It has no pages of the program's file, which the
+/// kernel loads and drops at any time. The counters in `/proc/self/status` are not exact.
+fn anonymous_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix("Anonymous:"));

@@ -142,7 +142,7 @@ async fn park_in_process(count: usize) {
 }
 
 async fn park_runs(agent: &Agent, count: usize) {
-    let before = resident_bytes();
+    let before = anonymous_bytes();
     for _ in 0..count {
         spawn(agent.run(INPUT));
         tokio::task::yield_now().await;
@@ -156,7 +156,7 @@ fn spawn(run: Run) {
 
 async fn park_bare(count: usize, address: &str) {
     let base = format!("http://{address}/{}", Reply::Silence);
-    let before = resident_bytes();
+    let before = anonymous_bytes();
     for _ in 0..count {
         let mut conversation = Conversation::new(Dialect::OpenAi, &base, &[], false);
         tokio::spawn(async move { conversation.run(INPUT).await });
@@ -168,12 +168,12 @@ async fn park_bare(count: usize, address: &str) {
 async fn print_growth(before: u64) {
     // Until all requests have been sent.
     tokio::time::sleep(Duration::from_secs(8)).await;
-    println!("{}", resident_bytes().saturating_sub(before));
+    println!("{}", anonymous_bytes().saturating_sub(before));
 }
 
-/// The memory of this process that is its own. Pages of the program's file do not count, which the
-/// kernel takes and brings as it likes.
-fn resident_bytes() -> u64 {
+/// Returns the anonymous memory of this process. It has no pages of the program's file, which the
+/// kernel loads and drops at any time.
+fn anonymous_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix("Anonymous:"));

@@ -119,7 +119,8 @@ fn resident() -> u64 {
     pages.unwrap_or(0_u64) * 4096
 }
 
-/// One after the other, in turns, so that other work of the machine meets both.
+/// Prints the latency that the server adds to a run. Runs with and without it alternate, so that
+/// other work of the machine affects both.
 async fn latency(numbers: &Numbers) {
     let store = ThreadStore::new();
     let alone = agent().store(store.clone()).build().unwrap();
@@ -173,7 +174,7 @@ async fn throughput(numbers: &Numbers) {
     server.handle.shutdown(Duration::from_secs(1)).await;
 }
 
-/// A session that has had one run, whose log is no longer kept.
+/// Prints the memory of a session that has had one run, whose log is no longer kept.
 async fn idle_sessions(numbers: &Numbers, name: &str, store: impl SessionStore) {
     let server = serve(agent(), store, 0).await;
     let mut client = Client::connect(server.address).await;
@@ -214,8 +215,8 @@ fn paced_model(emissions: Emissions, pause: Duration) -> FunctionModel {
     })
 }
 
-/// All readers of one run, with one at a byte a second or without. Returns the time of the run
-/// and the delay at the 99th percentile.
+/// Measures all readers of one run, with or without a further one that reads a byte a second.
+/// Returns the time of the run and the delay at the 99th percentile.
 async fn load(numbers: &Numbers, has_slow_reader: bool) -> [Duration; 2] {
     let emissions: Emissions = Arc::new((0..numbers.events).map(|_| OnceLock::new()).collect());
     let agent = AgentBuilder::new(paced_model(emissions.clone(), numbers.pause));

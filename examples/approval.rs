@@ -92,7 +92,8 @@ async fn work(args: Args) -> Result<(), BoxError> {
     }
 }
 
-/// Returns the session, with an agent that asks before it pays and ends the run until the answer.
+/// Returns the session. Its agent asks before it pays, and its run ends while a call waits for the
+/// answer.
 fn session(folder: &Path) -> Result<Session, BoxError> {
     let store = JsonlStore::open(folder.join("sessions"))?;
     let agent = Agent::builder(FunctionModel::new(|request| respond(&request)))

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `SESSION` is the `session_id` of the first message in the stream, `ID` the `id` of a
-//! `permission_request`.
+//! `permission_request`. The last request stops a run that is in progress, such as one that waits
+//! for its answer. The script of the model is for one run: start the program again for another.
 //!
 //! The module `agentcore::server` has such routes, with logins, limits and streams that can be
 //! continued.

@@ -182,7 +182,7 @@ impl Conversation {
     }
 }
 
-/// Takes a delta of text in and shows it.
+/// Appends a delta of text to the answer, and passes it to `black_box` instead of a display.
 fn show(answer: &mut Answer, text: &str) {
     answer.text.push_str(text);
     black_box(text);

@@ -65,7 +65,7 @@ impl Drop for Server {
 #[derive(Default)]
 struct State {
     connections: usize,
-    /// The number of requests to each address so far.
+    /// The number of requests for each reply so far.
     counts: HashMap<Reply, usize>,
     gates: HashMap<usize, Arc<Barrier>>,
     /// Answers that never differ.

@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo run --features tools,yaml,jsonl --example agent -- --model scripted "Hello"
-//! alias agent="$CARGO_TARGET_DIR/debug/examples/agent"
+//! alias agent="${CARGO_TARGET_DIR:-$PWD/target}/debug/examples/agent"
 //! agent --model anthropic:claude-haiku-5-5 --output stream-json "2+2?"
 //! git diff | agent --system "Review this diff." --tools none
 //! agent --permission-mode acceptEdits --allow 'Bash(cargo test:*)' "Make the tests pass"
@@ -24,8 +24,8 @@
 //!
 //! With `--session`, `--resume`, `--continue` or `--store` the conversation is kept, in
 //! `$XDG_STATE_HOME/agentcore/sessions` (`~/.local/state/..`) unless `--store` names another place.
-//! The agent can neither read nor write that place. With `--park`, calls that no user can allow
-//! wait; continuing the session asks about them, at the terminal or with `--decisions`, and
+//! The file tools can neither read nor write that place. With `--park`, calls that no user can
+//! allow wait; continuing the session asks about them, at the terminal or with `--decisions`, and
 //! `--dismiss` continues without them. With `--checkpoints`, `--rewind` restores the files to what
 //! they were before a message; `--fork NEW --at` the same message copies the conversation up to it.
 //!
@@ -164,7 +164,7 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
     };
 
     if let Some(place) = &place
-        && let Some(job) = read_only_job(args, place).await?
+        && let Some(job) = job_without_agent(args, place).await?
     {
         return Ok(job);
     }
@@ -188,7 +188,7 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
 }
 
 /// The job that needs no agent, if the arguments describe one.
-async fn read_only_job(args: &Args, place: &Place) -> Result<Option<Job>, Error> {
+async fn job_without_agent(args: &Args, place: &Place) -> Result<Option<Job>, Error> {
     if args.list_sessions {
         let mut list = place.open_existing().await?.list().await?;
         list.retain(|info| info.parent.is_none());
@@ -211,7 +211,7 @@ async fn read_only_job(args: &Args, place: &Place) -> Result<Option<Job>, Error>
     Ok(Some(Job::Rewound(report)))
 }
 
-/// The next run of a stored session. Files are created last.
+/// The next run of a stored session, or the calls that wait if there is no decision about them.
 async fn continue_session(
     args: &Args,
     place: &Place,

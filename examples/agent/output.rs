@@ -236,7 +236,7 @@ pub(crate) fn current_write() -> Option<u64> {
     Some(WRITES.load(Ordering::Acquire)).filter(|count| count % 2 == 1)
 }
 
-/// Counts a write.
+/// Runs a write, and counts its beginning and its end.
 fn count_write<T>(write: impl FnOnce() -> T) -> T {
     WRITES.fetch_add(1, Ordering::AcqRel);
     let outcome = write();

@@ -32,7 +32,8 @@ impl Place {
             return Ok(Self::Folder(state_directory()?.join("sessions")));
         };
 
-        // A URL keeps its scheme, which is part of the store's addresses.
+        // `postgres:postgres://HOST` and `postgres://HOST` are the same store: the scheme belongs
+        // to the URL.
         let url = |rest: &str| {
             if rest.contains("://") {
                 rest.to_owned()

@@ -4,7 +4,8 @@
 //! cargo run --features tools,jsonl --example chat -- anthropic:claude-sonnet-5
 //! ```
 //!
-//! Without a model or a key, a script answers, and `note TEXT` makes it write a file.
+//! Without an argument, `AGENTCORE_MODEL` and the key of a provider, a script answers, and
+//! `note TEXT` makes it write a file.
 
 mod script;
 

@@ -18,8 +18,7 @@ use super::queue::{Queue, Queued};
 
 /// The number of messages of a direction or a channel unless another is set.
 const CAPACITY: usize = 1_024;
-/// The number of channels from which on a message to a new channel is refused. Consumers may add
-/// more channels.
+/// The number of channels at which messages can no longer add one. Consumers still can.
 const MAX_CHANNELS: usize = 1_024;
 /// The maximum size of all messages of a direction, in bytes of JSON.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -32,9 +31,9 @@ const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 /// It stores a limited number of inbound messages that are not acknowledged, 1,024 by default, and
 /// as many outbound messages for each channel. As JSON, each direction may have 64 MiB, and each
 /// channel a quarter of that. Publishing waits for space. A channel that publishes and consumes in
-/// the same task should therefore do both at the same time. The inbound messages of one chat can
-/// fill the bus for all others: a channel that strangers write to should limit the messages of
-/// each sender.
+/// the same task should therefore do both concurrently, such as with `select!`. The inbound
+/// messages of one chat can fill the bus for all others: a channel that strangers write to should
+/// limit the messages of each sender.
 ///
 /// A message whose id was published recently is dropped. The bus recognizes the last ids, twice as
 /// many as it can store messages.

@@ -80,7 +80,7 @@ impl WaitingTasks {
 
     /// Drops all tasks.
     pub(super) fn clear(&self) {
-        // Behind the lock, because a task may be the last owner of others.
+        // Dropped after the lock is released, because a task may be the last owner of others.
         let tasks = std::mem::take(&mut *lock(&self.0));
         drop(tasks);
     }

@@ -120,8 +120,8 @@ fn renames_remote(command: &SimpleCommand) -> bool {
     words.iter().any(|word| word.is("remote")) && words.iter().any(sets) || words.iter().any(is_key)
 }
 
-/// Returns `true` if a word may name a file or folder of one of these names, or all that is in a
-/// folder of such a name, or in this one. A word without any known text is not taken to.
+/// Returns `true` if a word may name a file or folder with one of these names, or all that is in
+/// such a folder or in the current one. A word of which no text is known is assumed not to.
 fn may_take(word: &Word, names: &[&str]) -> bool {
     let own_text = word.literal().unwrap_or_default().to_lowercase();
     let text = folded(word);
@@ -133,8 +133,8 @@ fn may_take(word: &Word, names: &[&str]) -> bool {
         }
 }
 
-/// Returns the words that a program copies, moves or links from; all if an option may name the
-/// folder that it does that to.
+/// Returns the words that a program copies, moves or links from: all but the last one, or all if an
+/// option may name the target.
 fn sources(command: &SimpleCommand) -> &[Word] {
     let argv = &command.argv;
     let words = match command.program().as_deref() {

@@ -59,7 +59,7 @@ macro_rules! connection_methods {
     };
 }
 
-/// Implements the method for a type with a field `connection`.
+/// Implements `key`, which sends the key as a bearer token, for a type with a field `connection`.
 macro_rules! bearer_methods {
     ($model:ident) => {
         impl $model {
@@ -105,8 +105,8 @@ macro_rules! openai_methods {
                 Ok(Self::with_connection(with_key_form_of_address(connection)))
             }
 
-            /// Sets the key. It is sent as `bearer` or `key_header` specify; by default, in the
-            /// header `api-key` to Azure and as a bearer token to all others.
+            /// Sets the key. It is sent to Azure in the header `api-key`, and to all others as a
+            /// bearer token, unless its form was set, such as by [`bearer`](Self::bearer).
             #[must_use]
             pub fn key(mut self, key: impl Into<Secret>) -> Self {
                 self.connection = self.connection.with_key(&key.into());

@@ -33,7 +33,7 @@ const FULL: &[&str] = &["minimal", "low", "medium", "high"];
 const FROM_LOW: &[&str] = &["low", "medium", "high"];
 const ENDS: &[&str] = &["minimal", "high"];
 
-/// The prefixes of names, the longest first, and the levels of the models.
+/// The prefixes of names, and the levels of their models. A prefix precedes its own beginnings.
 const LEVELS: &[(&str, &[&str])] = &[
     ("gemini-3.1-flash-lite-image", ENDS),
     ("gemini-3.1-flash-image", ENDS),

@@ -77,8 +77,8 @@ impl App {
         store.map_err(of_agent)
     }
 
-    /// Returns the run of a thread, or the last one while its log is kept, of any agent that shares
-    /// the store of this one.
+    /// Returns the run of a thread, or its last run while the log is kept. The run may be one of
+    /// another agent that shares the store of this one.
     pub(super) async fn run(
         &self,
         caller: &Caller,

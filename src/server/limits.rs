@@ -30,8 +30,8 @@ pub struct ServerLimits {
     /// 1 GiB. A further upload gets a 429 with the time to wait. The count is that of this process.
     /// A file counts its path and 4 KiB in addition.
     pub upload_bytes_per_day: u64,
-    /// The maximum nesting depth of JSON in a body. Defaults to 128. The parser reads at most 127
-    /// levels, so a larger value has no effect.
+    /// The maximum nesting depth of JSON in a body. In any case, the parser reads at most 127
+    /// levels. Defaults to 128, which adds no limit to that.
     pub json_depth: usize,
     /// The maximum number of headers of a request. Defaults to 64. A number over 4,096 counts as
     /// 4,096.

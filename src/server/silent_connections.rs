@@ -24,11 +24,12 @@ struct Inner {
     tasks: BTreeMap<u64, AbortHandle>,
 }
 
-/// The entry of a connection, which is removed at its first request or at its end.
+/// A handle of a connection's entry in the list. The entry is removed at the first request, and
+/// when the last handle is dropped.
 #[derive(Clone)]
 pub(super) struct SilentConnection(Arc<ConnectionEntry>);
 
-/// The entry of a connection, which leaves the list when it is dropped.
+/// The entry of a connection in the list.
 struct ConnectionEntry {
     connections: SilentConnections,
     number: u64,

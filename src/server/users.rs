@@ -31,8 +31,10 @@ pub struct User {
     /// True if the user has the rights of an admin:
     ///
     /// * to add and remove agents, and to move their backends;
-    /// * to enable hooks that an agent has disabled, and to switch any hook of a builder;
+    /// * to enable hooks that an agent has disabled, and to disable any hook of an agent that was
+    ///   added as a builder, except `permissions`;
     /// * to list the threads of other users;
+    /// * to read the system prompts of agents and the paths of the server's folders;
     /// * to turn permissions off.
     pub is_admin: bool,
 }

@@ -53,7 +53,12 @@ impl Default for ScriptedAnswer {
 #[derive(Debug)]
 enum Piece {
     Text(String),
-    Call { name: Arc<str>, raw: String },
+    /// A call that gets the next id of the model.
+    Call {
+        name: Arc<str>,
+        raw: String,
+    },
+    /// A call with its own id.
     Whole(ToolCall),
     Event(ModelEvent),
 }

@@ -122,7 +122,8 @@ pub fn head_tail(
     Cow::Owned(format!("{start}{}{end}", marker(omitted_chars)))
 }
 
-/// Characters that show as nothing or turn the text around: a reader does not see what runs.
+/// Returns `true` for a character that is invisible or changes the direction of the text, so that a
+/// person who reads a command does not see what it runs.
 pub(crate) fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'

@@ -11,9 +11,8 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The program of an example. `cargo test --test house` does not build examples, and one built
-/// earlier would be another program than the one these tests are about; cargo knows, and mostly
-/// has nothing to do.
+/// Returns the program of an example, and builds the examples first: `cargo test --test house` does
+/// not build them, and a program that was built earlier may be out of date.
 pub fn example(name: &str) -> &'static Path {
     static PROGRAMS: OnceLock<HashMap<String, PathBuf>> = OnceLock::new();
     PROGRAMS
@@ -45,7 +44,8 @@ fn build(names: &[&str]) -> HashMap<String, PathBuf> {
         build.args(["--example", name]);
     }
 
-    // What cargo tells this test of its package, build scripts of others take for a change.
+    // Cargo sets these variables for tests. With them, build scripts that read them would run
+    // again.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
@@ -74,8 +74,8 @@ fn build(names: &[&str]) -> HashMap<String, PathBuf> {
         .collect()
 }
 
-/// The program with these arguments, without keys, and in a process group of its own: not in the
-/// foreground of a terminal, it asks nobody.
+/// Returns the program with these arguments, without keys. It has a process group of its own, so it
+/// is not in the foreground of a terminal and asks no questions.
 pub fn agent(arguments: &[&str]) -> Command {
     let mut command = Command::new(example("agent"));
     command
@@ -120,7 +120,7 @@ impl Workshop {
         fs::read_to_string(self.project().join(path)).ok()
     }
 
-    /// What the model of the next process says.
+    /// Sets the script of the model for the next process.
     pub fn script(&self, script: &Value) {
         fs::write(self.dir.path().join("script.json"), script.to_string()).unwrap();
     }

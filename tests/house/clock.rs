@@ -1,10 +1,11 @@
-//! Which clock is read where.
+//! The files that read the wall clock.
 
 use super::assert_none;
 use super::tree::sources;
 
-/// Files that ask for the date, and why they have to. Whatever waits or measures uses the monotonic
-/// clock, so that a clock that is set, or a machine that slept, ends nothing early.
+/// The files that need the date, and the reasons. Code that waits or measures uses the monotonic
+/// clock: neither a change of the wall clock nor the suspension of the machine may end a time limit
+/// early.
 const DATED: &[(&str, &str)] = &[
     ("src/engine/model_lifecycle.rs", "models end at a date"),
     ("src/backend/local/sweep.rs", "files have dates"),

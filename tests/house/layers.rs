@@ -6,8 +6,9 @@ use super::assert_none;
 use super::paths::{mentions, module_of};
 use super::tree::sources;
 
-/// From the bottom to the top. A layer may import every layer below; within a layer, a group may
-/// import the groups before it. Members of one group do not know each other.
+/// The layers from the bottom to the top, each with its groups of modules. A layer may import every
+/// layer below; within a layer, a group may import the groups before it. Modules of one group must
+/// not import each other.
 const LAYERS: &[(&str, &[&[&str]])] = &[
     ("base", &[&["error", "usage"], &["util"], &["net"]]),
     (
@@ -60,8 +61,8 @@ fn complaint(from: &str, to: &str, test: bool) -> Option<String> {
     }
 }
 
-/// The modules of one circle, in the order of their imports.
-fn circle<'a>(graph: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str>> {
+/// Returns the modules of one cycle, in the order of their imports.
+fn cycle<'a>(graph: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str>> {
     fn visit<'a>(
         graph: &BTreeMap<&'a str, BTreeSet<&'a str>>,
         module: &'a str,
@@ -136,10 +137,10 @@ fn folders_do_not_import_in_a_cycle() {
     }
 
     assert!(graph.len() > 5, "no imports were found");
-    if let Some(circle) = circle(&graph) {
+    if let Some(cycle) = cycle(&graph) {
         panic!(
-            "folders import each other in a circle: {}",
-            circle.join(" -> ")
+            "folders import each other in a cycle: {}",
+            cycle.join(" -> ")
         );
     }
 }
@@ -157,6 +158,6 @@ fn violations_of_the_layers_are_detected() {
 
     let edge = |from, to: &[&'static str]| (from, to.iter().copied().collect());
     let graph = BTreeMap::from([edge("a", &["b"]), edge("b", &["c", "d"]), edge("d", &["b"])]);
-    assert_eq!(circle(&graph), Some(vec!["b", "d", "b"]));
-    assert_eq!(circle(&BTreeMap::from([edge("a", &["b"])])), None);
+    assert_eq!(cycle(&graph), Some(vec!["b", "d", "b"]));
+    assert_eq!(cycle(&BTreeMap::from([edge("a", &["b"])])), None);
 }

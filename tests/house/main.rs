@@ -1,16 +1,18 @@
 //! The repository itself: the rules of its files, its public names, its examples.
 //!
-//! * [`layers`]: which folder may import which, and that there are no circles.
-//! * [`files`]: how long a file may be, that it says what it is for, what a `mod.rs` may hold.
-//! * [`functions`]: how long a function may be.
-//! * [`language`]: how doc comments open, and which words they avoid.
-//! * [`words`]: what never belongs in a commit.
-//! * [`dependencies`]: which crates are used and why, and under which licenses.
-//! * [`clock`]: who reads the clock on the wall.
-//! * [`model_names`]: which models texts may name.
-//! * [`price_table`]: that the script behind `data/models.json` executes nothing that it reads.
+//! * [`layers`]: the imports that are allowed between folders, without cycles.
+//! * [`files`]: the length of a file, its module comment, and the contents of a `mod.rs`.
+//! * [`functions`]: the length of a function.
+//! * [`language`]: the openings of doc comments, and the words that they avoid.
+//! * [`words`]: texts that never belong in a commit.
+//! * [`dependencies`]: the crates that are used, the reasons, and their licenses.
+//! * [`clock`]: the files that read the wall clock.
+//! * [`model_names`]: the models that texts may name.
+//! * [`price_table`]: the script behind `data/models.json`, which executes nothing that it reads.
 //! * [`public_api`], [`compile_fail`]: the recorded public names and compiler messages.
 //! * [`examples`], `agent_*`, [`approval_cli`]: the examples, as their users start them.
+//!
+//! [`tree`], [`lexer`] and [`paths`] read the sources for these tests.
 
 #![allow(clippy::unwrap_used, unreachable_pub)]
 

@@ -52,14 +52,15 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The crate as rustdoc describes it. It runs in the folder of the tests, where `.ci/run` builds
-/// the documentation, too.
+/// Returns rustdoc's description of the crate. Rustdoc writes to the target directory of the tests,
+/// in which `.ci/run` builds the documentation, too.
 fn document() -> Value {
     let binary = std::env::current_exe().unwrap();
     let target = binary.ancestors().nth(3).unwrap();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // Set for the tests. Build scripts that read them would run again, here and in the next build.
+    // Cargo sets these variables for tests. With them, build scripts that read them would run
+    // again, here and in the next build.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -112,7 +113,7 @@ impl Lister {
         let root = self.document["root"].as_u64().unwrap();
         self.walk(root, "agentcore");
         for (id, paths) in std::mem::take(&mut self.paths) {
-            // Items are described where they live; the shorter paths lead there.
+            // An item is described under its longest path; the shorter paths refer to that.
             let home = paths
                 .iter()
                 .max_by_key(|path| (path.matches("::").count(), *path))

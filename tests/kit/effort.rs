@@ -24,9 +24,9 @@ pub fn cases(default: u32) -> u32 {
     wanted_cases().unwrap_or(default)
 }
 
-/// Offsets at which to cut a recorded stream, in order, 0 and the length among them: all of a short
-/// one, and of a longer one those beside its lines' ends and within its characters, the first and
-/// last bytes, and a few of the others.
+/// Returns the offsets at which to cut a recorded stream, in order, with 0 and the length. For a
+/// short stream, these are all offsets. For a longer one, they are the offsets near the ends of
+/// lines and in characters of several bytes, the first and the last ones, and some of the others.
 pub fn cuts(bytes: &[u8]) -> Vec<usize> {
     let len = bytes.len();
     let is_special = |offset: usize| {

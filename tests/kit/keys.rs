@@ -110,11 +110,11 @@ pub fn assert_no_leak(text: &str, key: &str, what: &str) {
     }
 }
 
-/// Gives `subscriber` what this thread logs until the guard is dropped.
+/// Passes the events of this thread to `subscriber` until the guard is dropped.
 ///
-/// While there is only one subscriber in the process, a thread that is the first to come to a place
-/// where something is logged turns that place off for all threads unless it has the subscriber.
-/// There is another one here, which receives nothing.
+/// While the process has only one subscriber, a thread without it that is the first to reach a
+/// place where something is logged disables that place for all threads. A second subscriber, which
+/// receives nothing, prevents this.
 pub fn listen(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
     static OTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
     LazyLock::force(&OTHER);

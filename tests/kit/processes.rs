@@ -49,12 +49,12 @@ pub async fn dies(pid: u32) {
     until(&format!("process {pid} is still alive"), || !is_alive(pid)).await;
 }
 
-/// Runs `work`, and lets its time limit pass at once on tokio's clock when `begun` is done. Returns
-/// the outputs of both. What `begun` waits for thus precedes the end of the time limit on a machine
-/// of any speed.
+/// Runs `work`, and advances tokio's clock by its time limit when `begun` is done. Returns the
+/// outputs of both. So the time limit ends after what `begun` waits for, however slow the machine
+/// is.
 ///
-/// The command may begin before the time limit does. Time that passed too early passes once more,
-/// after a wait that is longer than a command has between its signals.
+/// The command may begin before its time limit does. If the clock was advanced before that, it is
+/// advanced again after 20 seconds, which is longer than a command has between its two signals.
 pub async fn timed_out<T, B>(
     work: impl Future<Output = T>,
     begun: impl Future<Output = B>,

@@ -193,8 +193,8 @@ pub async fn stored(agent: &Agent, id: &str) -> Messages {
     state.expect("the session exists").messages
 }
 
-/// The ids of the sessions of the subagents that calls with this name and id started:
-/// `PARENT:sub:NAME:CALL`.
+/// Returns the ids of the sessions of the subagents that calls with this name and id started.
+/// `call` is `PARENT:sub:NAME:CALL`; the ids have a dash and eight hexadecimal digits after it.
 pub async fn child_sessions(store: &dyn SessionStore, call: &str) -> Vec<Arc<str>> {
     let list = store.list().await.unwrap().into_iter();
     let is_of_call = |id: &Arc<str>| {

@@ -1,9 +1,10 @@
-//! A store in memory whose methods somebody gets between.
+//! A store in memory that calls functions of a test in its methods.
 
 use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::{AgentState, Result, SessionStore, ThreadStore, async_trait};
 
-/// The events in the methods of a store, before their effects unless stated otherwise.
+/// The functions that a [`Spied`] store calls in its methods, before their effects unless
+/// documented otherwise.
 #[async_trait]
 pub trait Spy: Send + Sync + 'static {
     async fn append(&self, _records: &[Record]) -> Result<()> {

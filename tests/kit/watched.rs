@@ -35,7 +35,8 @@ impl Watched {
         })
     }
 
-    /// Calls `on_change` before a file is written or removed. Its error is that of the call.
+    /// Sets the function that is called before a file is written or removed. Its error is the error
+    /// of the call.
     pub fn on_change(self, on_change: impl Fn(&str) -> Result<()> + Send + Sync + 'static) -> Self {
         Self {
             on_change: Arc::new(on_change),
@@ -43,7 +44,7 @@ impl Watched {
         }
     }
 
-    /// Returns the metadata that `on_stat` makes of that of a path.
+    /// Sets the function that changes the metadata of a path before they are returned.
     pub fn on_stat(
         self,
         on_stat: impl Fn(&str, Metadata) -> Metadata + Send + Sync + 'static,

@@ -12,8 +12,8 @@ use crate::util::sync::lock;
 
 use super::strays::Strays;
 
-/// The time limit of waiting for a search for strays; it ends itself before that, unless no thread
-/// is free to begin it.
+/// The time limit of waiting for a search for strays. A search takes less time, so the limit is
+/// reached only if no thread is free to begin it.
 const LIMIT: Duration = Duration::from_secs(4);
 /// The pauses between two looks at the members of a group: longer each time, up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -42,8 +42,8 @@ impl Group {
         }
     }
 
-    /// Asks the group to end, with `SIGTERM`. Its strays are noted before: they may be known by
-    /// their parents alone.
+    /// Asks the group to end, with `SIGTERM`. Records its strays first, because some are recognized
+    /// only by their parents, which may end.
     pub(super) async fn terminate(&self) {
         self.with_strays(Strays::note).await;
         self.signal(Signal::TERM);
@@ -99,7 +99,8 @@ impl Group {
         if let Some(strays) = strays {
             let group = self.clone();
             let task = spawn_blocking(move || strays.end(|| group.end()));
-            // An error means that the runtime is shutting down; the sweeper continues the search.
+            // After a timeout, the task still runs by itself. If the runtime shuts down before it
+            // begins, dropping the strays passes them to the sweeper.
             drop(timeout(LIMIT, task).await);
         }
         self.end();

@@ -155,7 +155,8 @@ fn whole_lines(content: &[u8]) -> &[u8] {
     }
 }
 
-/// Rules match paths below a root; the workspace's own is `/` to them.
+/// Returns the path below `/`, which is the root of the workspace for rules: they match paths below
+/// a root only.
 pub(super) fn absolute(path: &str) -> String {
     format!("/{path}")
 }

@@ -88,8 +88,9 @@ impl NatsOptions {
         self
     }
 
-    /// Sets the time for which a request is repeated when the server does not answer. Defaults to
-    /// 30 seconds. After that it fails. A message of a turn fails after 5 minutes at the latest.
+    /// Sets the time for which a request is repeated when the server does not answer; after that it
+    /// fails. Defaults to 30 seconds. A gateway spends at most 5 minutes on publishing a message in
+    /// a turn, even if this time is longer.
     #[must_use]
     pub fn max_retry_time(mut self, time: Duration) -> Self {
         self.max_retry_time = time;

@@ -5,8 +5,10 @@ use super::arguments::Arguments;
 use super::known::{has_known_subcommands, is_group};
 use super::model::{Dash, Model, Program, has_subcommands, model, wraps};
 
-/// The forms: `names: subcommands | kind of operands | options that others include`, the first one
-/// that fits. The options are those of the row `name.subcommand`, or of the program's row.
+/// The forms, one a line, of which the first one that fits is used: `names: subcommands | kind of
+/// operands | inclusions`. An inclusion `OPTION=OTHERS` lists the options and other words that do
+/// what `OPTION` does, and more. The known options are those of the row `name.subcommand`, or of
+/// the program's row.
 ///
 /// | kind | operands |
 /// |---|---|
@@ -142,7 +144,7 @@ pub(crate) fn has_fixed_end(word: &Word) -> bool {
 }
 
 /// Returns the indices of the words of the subcommand, or of the program behind a wrapper: these
-/// distinguish commands. None for a program whose first operand is no subcommand.
+/// distinguish commands. Empty for a program whose first operand is no subcommand.
 pub(crate) fn subcommand_words(name: &str, argv: &[Word]) -> Vec<usize> {
     let is_wrapper = wraps(name);
     if !is_wrapper && !has_subcommands(name) && !has_known_subcommands(name) {

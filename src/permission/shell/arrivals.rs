@@ -9,7 +9,8 @@ use super::word::Word;
 /// The maximum number of places that are distinguished; with more, a link may lie anywhere.
 const MAX_ARRIVALS: usize = 256;
 
-/// Notes what a program copies with its links, moves, links, unpacks or patches.
+/// Notes the places at which a program may put a link, because it copies links as links, moves,
+/// links, unpacks or patches.
 pub(super) fn arrivals(cx: &mut Context, row: &Row<'_>) {
     let (program, arguments) = (row.program, &row.arguments);
     let operands = &arguments.operands;

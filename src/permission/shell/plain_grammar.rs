@@ -22,7 +22,7 @@ const OF_SHELL: [&str; 8] = [
     "SHELLOPTS",
 ];
 
-/// The construct that makes a text unusual.
+/// The outcome of reading a part of a text. The error is the construct that makes it unusual.
 pub(super) type Plain = Result<(), &'static str>;
 
 /// The end of a list of commands.
@@ -44,7 +44,7 @@ pub(super) struct Scanner<'t> {
     pub(super) text: &'t [u8],
     pub(super) at: usize,
     pub(super) depth: usize,
-    /// The number of open substitutions.
+    /// The number of open substitutions. A text inside another one begins with its depth.
     substitutions: usize,
     pub(super) document: Option<Document>,
 }
@@ -295,7 +295,7 @@ impl<'t> Scanner<'t> {
         end.is_none_or(|end| rest[end + 1..].starts_with(b"=") || rest[end + 1..].starts_with(b"+"))
     }
 
-    /// Reads words and their number of a redirection.
+    /// Reads a word, or a redirection with the number in front of it.
     fn argument(&mut self) -> Plain {
         let start = self.at;
         let digits = self.take_while(|b| b.is_ascii_digit());
@@ -327,7 +327,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Reads `name in words`, or the arithmetic of a loop.
+    /// Reads `name in`, or the arithmetic of a loop.
     fn for_loop(&mut self) -> Plain {
         self.blanks();
         if self.take("((") {

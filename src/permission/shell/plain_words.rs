@@ -98,7 +98,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// An empty quote only stands alone, or behind a `=` or the `\'` of a quoted text.
+    /// Checks that an empty quote is a word by itself, or behind a `=` or the `\'` of a quoted
+    /// text.
     fn after_quote(&self, start: usize) -> Plain {
         let before = start.checked_sub(1).map(|at| self.text[at]);
         let is_joined = !(ends_word(before) || before == Some(b'=')) || !ends_word(self.next());

@@ -9,8 +9,9 @@ use super::word::Word;
 /// The maximum number of copies that are distinguished; with more, a copy may write anywhere.
 const MAX_COPIES: usize = 256;
 
-/// Notes the folders that a program copies to where others may lie, and writes file by file there.
-/// Programs that replace a link with a file, or move, are none of them.
+/// Notes the folders that a program copies, file by file, onto a folder that may exist already, so
+/// that a link in it may be followed. Programs that replace such a link with a file, and programs
+/// that move, are not noted.
 pub(super) fn tree_copies(cx: &mut Context, row: &Row<'_>) {
     let (arguments, operands) = (&row.arguments, &row.arguments.operands);
     let mut names = arguments.names.iter();

@@ -9,8 +9,9 @@ use crate::model::ModelProfile;
 use super::super::window;
 use super::family::{Family, Off};
 
-/// Returns the family with the capabilities in the description of a model. What is not reported
-/// stays, and forced tools, sampling and the binding of thinking never are.
+/// Returns the family with the capabilities in the description of a model. Capabilities that are
+/// not reported stay as they are; forced tools, sampling and the binding of thinking never are
+/// reported.
 pub(super) fn reported_family(family: Family, model: &Value) -> Family {
     let Some(capabilities) = model.get("capabilities").filter(|all| all.is_object()) else {
         return family;

@@ -95,8 +95,9 @@ impl WrittenGroups {
             .count()
     }
 
-    /// Returns `true` if the text is to be sent after this group: it is not an answer, and the text
-    /// differs from the text that was sent before.
+    /// Returns `true` if the text is to be sent after this group, which follows the messages
+    /// `before`: the group is not an answer, the text differs from the text that was sent last, and
+    /// the API accepts a text there.
     pub(super) fn takes_tail<W: Wire>(
         &self,
         wire: &W,

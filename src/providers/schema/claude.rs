@@ -1,4 +1,4 @@
-//! Schemas that the Anthropic API holds answers to.
+//! Schemas of answers in the form that the Anthropic API enforces.
 //!
 //! Format: the Anthropic API documentation, "Structured outputs".
 

@@ -1,4 +1,4 @@
-//! Schemas for servers that cannot hold an answer to them.
+//! Schemas as instructions, for servers that cannot enforce them.
 
 use serde_json::{Value, json};
 

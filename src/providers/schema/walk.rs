@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::message::MAX_JSON_DEPTH;
 
-/// The formats of strings that servers which hold answers to a schema take.
+/// The formats of strings that servers accept in the schema of an answer.
 const FORMATS: &[&str] = &[
     "date-time",
     "time",

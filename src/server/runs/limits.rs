@@ -46,11 +46,11 @@ pub struct RunLimits {
     /// The maximum number of open streams of one user; a further stream gets a 429. Defaults to
     /// 1,024.
     pub readers_per_user: usize,
-    /// The maximum size of the bytes that the open streams of one user, and the replies with files
-    /// and threads, have written and not sent, in addition to 64 KiB of each stream. A stream waits
-    /// for space; a message that is longer, or the state of a thread, takes all of it. Such a reply
-    /// waits for at most 30 seconds and is a 429 then. Defaults to 64 MiB. At most 512 MiB are
-    /// used.
+    /// The maximum size of the bytes that are written for one user and not sent yet, of the open
+    /// streams and of the replies with files and threads. Each stream has 64 KiB in addition. A
+    /// stream waits for space; a message or the state of a thread that is larger than the limit
+    /// takes all of it. A reply waits for at most 30 seconds and is a 429 then. Defaults to 64 MiB.
+    /// A value over 512 MiB counts as 512 MiB.
     pub reader_bytes_per_user: usize,
     /// The maximum number of messages in the log of a run; beyond it, the oldest messages are
     /// removed. Defaults to 10,000.

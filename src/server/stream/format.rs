@@ -81,8 +81,8 @@ impl StreamFormat {
         }
     }
 
-    /// Returns the other headers of the response, which prevent caches and proxies from buffering
-    /// events.
+    /// Returns the other headers of the response: those that prevent caches and proxies from
+    /// buffering events, and for [`AiSdk`](Self::AiSdk) the header that names the protocol.
     pub fn headers(self) -> &'static [(&'static str, &'static str)] {
         const HEADERS: [(&str, &str); 3] = [
             ("cache-control", "no-cache"),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// About the bytes of an event without its id and its data.
+/// The approximate number of bytes of an event without its id and its data.
 const FRAME_LEN: usize = 64;
 
 /// One event of a stream, as it is written.

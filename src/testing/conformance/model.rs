@@ -11,7 +11,7 @@ use super::checks::{Failures, wrong};
 ///
 /// * A stream begins with `Start` and has exactly one `Stop`, at its end.
 /// * Each call has a name, and an id that is unique in its answer.
-/// * A usage report is not taken back.
+/// * The last usage report is not zero if an earlier one is not.
 /// * [`call`](Model::call) returns the fold of [`stream`](Model::stream).
 /// * A stream may be dropped in the middle, and two streams at once do not mix.
 /// * The id is not empty, and no limit of the profile is 0.

@@ -17,7 +17,7 @@ type Check<L> = fn(&L) -> Result<()>;
 
 /// Checks that a [`Log`] fulfills its contract: bytes come back in the order in which they were
 /// appended, whole or from the end, even after the log is reopened; one writer at a time has a log;
-/// a log is removed as it was expected, or not at all; ids are distinguished; and a [`LogStore`]
+/// a log is removed only if it has the expected size; ids are distinguished; and a [`LogStore`]
 /// over it reports damage once and reads the undamaged part.
 ///
 /// `make` returns an empty log for each check. `reopen` is given a log that is no longer used and

@@ -192,7 +192,7 @@ impl Reply {
         self.split_at((len..total).step_by(len))
     }
 
-    /// Sends the first `len` bytes of the body and drops the remaining reply.
+    /// Replaces all actions so far with one write of the first `len` bytes of the body.
     #[must_use]
     pub fn truncate(mut self, len: usize) -> Self {
         let body = self.take_body();

@@ -10,7 +10,8 @@ use super::{contents, copies, handles, leases, lists};
 ///
 /// * Written data can be read back, even by a store that is reopened.
 /// * A write happens as a whole or not at all, even if its future is dropped.
-/// * One run at a time has leased a session. A run whose lease was replaced can no longer write.
+/// * Only one run at a time has the lease of a session. A run whose lease was replaced can no
+///   longer write.
 /// * Copies, lists and removals affect no other session.
 /// * Different ids are different sessions, and messages may be large.
 ///
@@ -120,8 +121,8 @@ where
 
 /// Checks that two stores over the same sessions, as two processes have them, exclude each other.
 ///
-/// `make` returns, for each check, two stores that see the same sessions, of which there are none
-/// yet. [`session_store`] checks a single store.
+/// `make` returns, for each check, two stores over the same place, which has no sessions yet.
+/// [`session_store`] checks a single store.
 ///
 /// # Errors
 ///
