@@ -26,10 +26,97 @@ impl Needle {
     }
 }
 
+/// A needle among others, some of which may be the beginning of it.
+struct Entry {
+    bytes: Box<[u8]>,
+    /// True if that of the needle or of any beginning of it is true.
+    has_bits_before: bool,
+    /// That of the needle.
+    has_bits_after: bool,
+    /// True if the padding after it is part of the place of a beginning of it.
+    is_padded: bool,
+    /// The index of the longest other needle that is a beginning of it.
+    beginning: Option<u32>,
+}
+
+impl Entry {
+    fn new(needle: Needle, beginning: Option<u32>) -> Self {
+        Self {
+            bytes: needle.bytes,
+            has_bits_before: needle.has_bits_before,
+            has_bits_after: needle.has_bits_after,
+            is_padded: false,
+            beginning,
+        }
+    }
+
+    /// Extends its places, so that they cover those of a beginning of it.
+    fn cover(&mut self, beginning: &Self) {
+        self.has_bits_before |= beginning.has_bits_before;
+        let rest = &self.bytes[beginning.bytes.len()..];
+        let padding = match rest {
+            [first, padding @ ..] if beginning.has_bits_after && is_base64(*first) => Some(padding),
+            _ => beginning.is_padded.then_some(rest),
+        };
+        self.is_padded = padding.is_some_and(|padding| padding.iter().all(|byte| *byte == b'='));
+        self.has_bits_after |= beginning.has_bits_after && rest.is_empty();
+    }
+
+    /// Returns its place at `start`, with the adjacent base64 characters that hold bits of the
+    /// secret.
+    fn place(&self, text: &[u8], start: usize) -> Range<usize> {
+        let is_base64 = |at: usize| text.get(at).is_some_and(|byte| is_base64(*byte));
+        let mut place = start..start + self.bytes.len();
+        if self.has_bits_before && start > 0 && is_base64(start - 1) {
+            place.start -= 1;
+        }
+
+        let mut is_padded = self.is_padded;
+        if self.has_bits_after && is_base64(place.end) {
+            place.end += 1;
+            is_padded = true;
+        }
+
+        while is_padded && text.get(place.end) == Some(&b'=') {
+            place.end += 1;
+        }
+
+        place
+    }
+}
+
+/// Returns the needles in order, each with its longest beginning.
+fn entries(needles: Vec<Needle>) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::with_capacity(needles.len());
+    // The indices of the beginnings of the last needle and of itself, the longest at the end.
+    let mut beginnings: Vec<u32> = Vec::new();
+    for (needle, number) in needles.into_iter().zip(0..) {
+        while let Some(last) = beginnings.last()
+            && !needle.bytes.starts_with(&entries[*last as usize].bytes)
+        {
+            beginnings.pop();
+        }
+
+        let beginning = beginnings.last().copied();
+        let mut entry = Entry::new(needle, beginning);
+        if let Some(beginning) = beginning {
+            entry.cover(&entries[beginning as usize]);
+        }
+        entries.push(entry);
+        beginnings.push(number);
+    }
+
+    entries
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
+}
+
 /// The needles, with tables that let most of a text be skipped.
 pub(super) struct Matcher {
     /// The needles in order, so that needles with a common beginning are neighbors.
-    needles: Vec<Needle>,
+    needles: Vec<Entry>,
     /// The length of the window that is moved over the text: that of the shortest needle, but from
     /// 2 to 255 bytes.
     window: usize,
@@ -73,7 +160,7 @@ impl Matcher {
 
         end_hashes.sort_unstable();
         Self {
-            needles,
+            needles: entries(needles),
             window,
             longest: max_len,
             shifts,
@@ -96,25 +183,42 @@ impl Matcher {
             }
 
             let start = last + 1 - self.window;
-            let first = self
-                .ends
-                .partition_point(|(end, _)| usize::from(*end) < hash);
-            let end_hashes = self.ends[first..].iter();
-            for (_, number) in end_hashes.take_while(|(end, _)| usize::from(*end) == hash) {
-                let needle = &self.needles[*number as usize];
-                if text[start..].starts_with(&needle.bytes) {
-                    let place = extended(needle, text, start);
-                    match places.last_mut() {
-                        Some(former) if former.contains(&place.start) => {
-                            former.end = former.end.max(place.end);
-                        }
-                        _ => places.push(place),
+            if let Some(needle) = self.longest_at(hash, &text[start..]) {
+                let place = needle.place(text, start);
+                match places.last_mut() {
+                    Some(former) if former.contains(&place.start) => {
+                        former.end = former.end.max(place.end);
                     }
+                    _ => places.push(place),
                 }
             }
 
             last += 1;
         }
+    }
+
+    /// Returns the longest needle that `text` begins with, whose window ends with a block of this
+    /// hash.
+    ///
+    /// The work hardly depends on the number of needles, even if they have long common beginnings.
+    fn longest_at(&self, hash: usize, text: &[u8]) -> Option<&Entry> {
+        // The last needle of this hash that is not after `text` in order. All needles that `text`
+        // begins with are beginnings of it, or the needle itself.
+        let next = self.ends.partition_point(|(end, number)| {
+            let by_hash = usize::from(*end).cmp(&hash);
+            let by_bytes = || (*self.needles[*number as usize].bytes).cmp(text);
+            by_hash.then_with(by_bytes).is_le()
+        });
+        let (end, number) = self.ends[..next].last()?;
+        if usize::from(*end) != hash {
+            return None;
+        }
+
+        let mut needle = &self.needles[*number as usize];
+        while !text.starts_with(&needle.bytes) {
+            needle = &self.needles[needle.beginning? as usize];
+        }
+        Some(needle)
     }
 
     /// Returns the lowest offset from which on `text` is the beginning of a needle, but not all of
@@ -147,29 +251,6 @@ impl Matcher {
     }
 }
 
-/// Returns the place of a needle at `start`, with the adjacent base64 characters that hold bits of
-/// the secret.
-fn extended(needle: &Needle, text: &[u8], start: usize) -> Range<usize> {
-    let is_base64 = |at: usize| {
-        let byte = text.get(at).copied().unwrap_or_default();
-        byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
-    };
-
-    let mut place = start..start + needle.bytes.len();
-    if needle.has_bits_before && start > 0 && is_base64(start - 1) {
-        place.start -= 1;
-    }
-
-    if needle.has_bits_after && is_base64(place.end) {
-        place.end += 1;
-        while text.get(place.end) == Some(&b'=') {
-            place.end += 1;
-        }
-    }
-
-    place
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::redact::merged;
@@ -177,6 +258,32 @@ mod tests {
 
     fn matcher(needles: &[&str]) -> Matcher {
         Matcher::new(needles.iter().map(|needle| Needle::new(*needle)).collect())
+    }
+
+    #[test]
+    fn places_are_those_of_each_needle_alone() {
+        let mut rng = fastrand::Rng::with_seed(4);
+        let word = |rng: &mut fastrand::Rng, len: usize| -> Vec<u8> {
+            (0..len).map(|_| b"aab="[rng.usize(..4)]).collect()
+        };
+        for _ in 0..2_000 {
+            let longest = word(&mut rng, 8);
+            let needles = (0..4).map(|_| Needle {
+                bytes: longest[..rng.usize(2..=8)].into(),
+                has_bits_before: rng.bool(),
+                has_bits_after: rng.bool(),
+            });
+            let needles: Vec<_> = needles.collect();
+            let text = [word(&mut rng, 4), longest, word(&mut rng, 12)].concat();
+            let mut places = Vec::new();
+            Matcher::new(needles.clone()).find(&text, &mut places);
+            let mut expected = Vec::new();
+            for needle in &needles {
+                Matcher::new(vec![needle.clone()]).find(&text, &mut expected);
+            }
+            let text = String::from_utf8_lossy(&text);
+            assert_eq!(merged(places), merged(expected), "{needles:?} in {text}");
+        }
     }
 
     #[test]
