@@ -35,6 +35,7 @@ mod model_call;
 mod model_lifecycle;
 mod opening;
 mod parent_gate;
+mod part_redactor;
 mod partial_messages;
 mod pending_calls;
 mod refusal;

@@ -6,18 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures::{Stream, StreamExt};
-use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Annotations, Media, MediaSource, Part, ProviderBlock, ToolCall};
-use crate::model::{ModelEvent, ModelStream, OpenCalls, ResponseHead, StopReason};
-use crate::util::secret::{ExactSearch, Pieces, redacted};
+use crate::model::{ModelEvent, ModelStream, OpenCalls, StopReason};
+use crate::util::secret::{ExactSearch, Pieces};
 
 use super::argument_redactor::ArgumentRedactor;
-
-/// The fields in which servers send unsigned reasoning.
-const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
+use super::part_redactor::PartRedactor;
 
 /// The maximum number of pieces in a row of which nothing is shown before other tasks run. A model
 /// that is always ready must not keep the run from ending.
@@ -33,7 +28,7 @@ pub(crate) fn redact_stream(events: ModelStream, max_bytes: usize) -> ModelStrea
     match ExactSearch::of_now() {
         Some(search) => Box::pin(ResponseRedactor {
             events,
-            search,
+            parts: PartRedactor { search },
             text: Pieces::default(),
             thinking: Pieces::default(),
             calls: OpenCalls::default(),
@@ -50,7 +45,7 @@ pub(crate) fn redact_stream(events: ModelStream, max_bytes: usize) -> ModelStrea
 /// next piece, or the end of its part, has arrived.
 struct ResponseRedactor {
     events: ModelStream,
-    search: ExactSearch,
+    parts: PartRedactor,
     text: Pieces,
     thinking: Pieces,
     /// The arguments that are streaming, by the model's number of their call.
@@ -81,7 +76,7 @@ impl Stream for ResponseRedactor {
                 Some(Ok(ModelEvent::Text(piece))) => {
                     // An empty text counts as a block, so it is passed on.
                     let was_empty = piece.is_empty();
-                    let piece = this.text.push(&this.search, piece);
+                    let piece = this.text.push(&this.parts.search, piece);
                     if was_empty || !piece.is_empty() {
                         return Poll::Ready(Some(Ok(ModelEvent::Text(piece))));
                     }
@@ -122,9 +117,9 @@ impl ResponseRedactor {
     fn handle(&mut self, event: ModelEvent) -> Result<()> {
         let event = match event {
             // Does not occur: `poll_next` handles texts.
-            ModelEvent::Text(piece) => ModelEvent::Text(self.text.push(&self.search, piece)),
+            ModelEvent::Text(piece) => ModelEvent::Text(self.text.push(&self.parts.search, piece)),
             ModelEvent::Thinking(piece) => {
-                let piece = self.thinking.push(&self.search, piece);
+                let piece = self.thinking.push(&self.parts.search, piece);
                 if piece.is_empty() {
                     return Ok(());
                 }
@@ -132,7 +127,7 @@ impl ResponseRedactor {
                 ModelEvent::Thinking(piece)
             }
             ModelEvent::ToolCallStart { index, id, name } => {
-                let (id, name) = (self.redact_text(id), self.redact_text(name));
+                let (id, name) = (self.parts.redact_text(id), self.parts.redact_text(name));
                 self.calls.insert(index, id.clone(), Default::default());
                 ModelEvent::ToolCallStart { index, id, name }
             }
@@ -145,14 +140,14 @@ impl ResponseRedactor {
                 ModelEvent::ToolCallDelta { index, json }
             }
             ModelEvent::ToolCall(call) => {
-                let call = self.redact_call(call)?;
+                let call = self.parts.redact_call(call)?;
                 // First the arguments: a text ends their block, and later pieces would be dropped.
                 self.finish_call(&call.id);
                 self.end_text();
                 ModelEvent::ToolCall(call)
             }
             ModelEvent::Part(part) => {
-                let part = self.redact_part(part)?;
+                let part = self.parts.redact_part(part)?;
                 self.end_text();
                 self.end_thinking();
                 ModelEvent::Part(part)
@@ -167,15 +162,17 @@ impl ResponseRedactor {
                 self.drop_calls();
                 ModelEvent::Restart
             }
-            ModelEvent::Start(head) => ModelEvent::Start(self.redact_head(head)),
+            ModelEvent::Start(head) => ModelEvent::Start(self.parts.redact_head(head)),
             ModelEvent::Stop { reason, sequence } => {
                 self.finish(reason.as_ref());
                 ModelEvent::Stop {
                     reason: reason.map(|reason| match reason {
-                        StopReason::Other(label) => StopReason::Other(self.redact_text(label)),
+                        StopReason::Other(label) => {
+                            StopReason::Other(self.parts.redact_text(label))
+                        }
                         reason => reason,
                     }),
-                    sequence: sequence.map(|sequence| self.redact_text(sequence)),
+                    sequence: sequence.map(|sequence| self.parts.redact_text(sequence)),
                 }
             }
             // A warning is redacted when it is emitted.
@@ -210,7 +207,7 @@ impl ResponseRedactor {
     fn redact_delta(&mut self, index: u32, json: String) -> Result<String> {
         self.held_bytes = self.held_bytes.saturating_add(json.len());
         let call = self.calls.get_mut(index);
-        let shown_json = call.map_or_else(String::new, |call| call.push(&self.search, json));
+        let shown_json = call.map_or_else(String::new, |call| call.push(&self.parts.search, json));
         self.held_bytes = self.held_bytes.saturating_sub(shown_json.len());
         if self.held_bytes > self.max_held_bytes {
             return Err(held_arguments_limit_error(self.max_held_bytes));
@@ -236,7 +233,7 @@ impl ResponseRedactor {
 
     fn end_call(&mut self, index: u32) {
         if let Some(call) = self.calls.remove(index) {
-            let json = call.finish(&self.search);
+            let json = call.finish(&self.parts.search);
             self.held_bytes = self.held_bytes.saturating_sub(json.len());
             self.queue(json, |json| ModelEvent::ToolCallDelta { index, json });
         }
@@ -263,153 +260,6 @@ impl ResponseRedactor {
             self.ready.push_back(Ok(event(piece)));
         }
     }
-
-    fn redact_text(&self, text: Arc<str>) -> Arc<str> {
-        self.search.try_redact(&text).map_or(text, Arc::from)
-    }
-
-    /// Returns the head without secrets. Its ids are the server's own, which may spell a key
-    /// differently, so they are not redacted by exact match.
-    fn redact_head(&self, mut head: Box<ResponseHead>) -> Box<ResponseHead> {
-        let ids = [Some(&mut head.id), Some(&mut head.model)];
-        for id in ids.into_iter().chain([head.request_id.as_mut()]).flatten() {
-            if let std::borrow::Cow::Owned(new_id) = redacted(id) {
-                *id = new_id.into();
-            }
-        }
-        head
-    }
-
-    /// Returns a call without secrets. If the values of its arguments contained one, the raw
-    /// arguments are serialized again.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in the fields that its provider
-    /// requires back.
-    fn redact_call(&self, mut call: ToolCall) -> Result<ToolCall> {
-        // The search for secrets is recursive.
-        call.limit_depth();
-        let ToolCall {
-            id,
-            name,
-            mut args,
-            raw_args,
-            extra,
-        } = call;
-        if extra.as_ref().is_some_and(|fields| self.has_secret(fields)) {
-            return Err(secret_in_signed_block());
-        }
-
-        let is_in_args = self.search.is_in_value(&args);
-        if is_in_args {
-            self.search.redact(Arc::make_mut(&mut args));
-        }
-
-        let raw_args = raw_args.map(|raw| {
-            if is_in_args {
-                args.to_string().into()
-            } else if self.search.is_in_json(&raw) {
-                self.search.redacted_json(&raw).into()
-            } else {
-                raw
-            }
-        });
-
-        Ok(ToolCall {
-            id: self.redact_text(id),
-            name: self.redact_text(name),
-            args,
-            raw_args,
-            extra,
-        })
-    }
-
-    fn has_secret(&self, block: &ProviderBlock) -> bool {
-        self.search.is_in_json(block.raw.get())
-    }
-
-    /// Returns a part without secrets.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in a block that must stay as it is.
-    fn redact_part(&self, part: Part) -> Result<Part> {
-        Ok(match part {
-            Part::Text(text) => Part::Text(self.search.try_redact(&text).unwrap_or(text)),
-            Part::ToolCall(call) => Part::ToolCall(self.redact_call(call)?),
-            Part::Image(media) => Part::Image(self.redact_media(media)),
-            Part::Document(media) => Part::Document(self.redact_media(media)),
-            Part::Audio(media) => Part::Audio(self.redact_media(media)),
-            Part::Annotations(annotations) => {
-                Part::Annotations(self.redact_annotations(annotations)?)
-            }
-            Part::Thinking(block) if !self.has_secret(&block) => Part::Thinking(block),
-            Part::Thinking(block) => Part::Thinking(self.redact_unsigned(block)?),
-            Part::Opaque(block) if !self.has_secret(&block) => Part::Opaque(block),
-            Part::Opaque(_) => return Err(secret_in_signed_block()),
-        })
-    }
-
-    fn redact_media(&self, mut media: Media) -> Media {
-        match &mut media.source {
-            MediaSource::Url(place) | MediaSource::File { id: place, .. } => {
-                *place = self.redact_text(place.clone());
-            }
-            MediaSource::Base64(_) => {}
-        }
-
-        media.name = media.name.map(|name| self.redact_text(name));
-        media
-    }
-
-    /// Returns annotations without secrets.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in the fields that the provider
-    /// requires back.
-    fn redact_annotations(&self, mut annotations: Annotations) -> Result<Annotations> {
-        if annotations
-            .block
-            .as_ref()
-            .is_some_and(|block| self.has_secret(block))
-        {
-            return Err(secret_in_signed_block());
-        }
-
-        for citation in &mut annotations.citations {
-            let texts = [
-                &mut citation.url,
-                &mut citation.title,
-                &mut citation.cited_text,
-            ];
-            for text in texts {
-                *text = self.redact_text(text.clone());
-            }
-        }
-
-        Ok(annotations)
-    }
-
-    /// Returns reasoning without secrets.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ErrorKind::SecretInAnswer`] if the block has other fields than unsigned text.
-    fn redact_unsigned(&self, mut block: ProviderBlock) -> Result<ProviderBlock> {
-        let mut value: Value = serde_json::from_str(block.raw.get())?;
-        let is_text = value.as_object().is_some_and(|fields| {
-            let mut fields = fields.iter();
-            fields.all(|(name, value)| UNSIGNED.contains(&&**name) && value.is_string())
-        });
-        if !is_text {
-            return Err(secret_in_signed_block());
-        }
-        self.search.redact(&mut value);
-        block.raw = RawValue::from_string(value.to_string())?.into();
-        Ok(block)
-    }
 }
 
 /// The error of arguments that grow without an end while they are held back.
@@ -422,11 +272,4 @@ fn held_arguments_limit_error(max_bytes: usize) -> Error {
              limits, up to {MAX_HELD_BYTES}"
         ),
     )
-}
-
-fn secret_in_signed_block() -> Error {
-    let text = "the model repeated a secret of this process in a block that its provider takes back \
-                only unchanged, such as signed thinking; the answer is not kept: keep the secret \
-                out of what the model reads";
-    Error::new(ErrorKind::SecretInAnswer, text)
 }

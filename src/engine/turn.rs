@@ -21,6 +21,7 @@ use crate::util::text::{quoted, truncate};
 use super::active_run::ActiveRun;
 use super::attempt::{empty_response, is_empty};
 use super::exit::exit_for_error;
+use super::part_redactor::redact_response;
 use super::request::add_wrap_up_section;
 use super::result_limits::cut_text;
 use super::sanitize;
@@ -201,16 +202,20 @@ impl ActiveRun {
         self.accept_response(response).map(Arc::new)
     }
 
-    /// Sanitizes a response and counts it in the history.
+    /// Sanitizes a response, without the secrets that hooks have added, and counts it in the
+    /// history.
     ///
     /// # Errors
     ///
-    /// Returns an error if the response is the second empty one in a row, or if it exceeds the
-    /// limit of the history.
+    /// Returns an error if the response is the second empty one in a row, if it exceeds the limit
+    /// of the history, or if a secret is in a block of it that must stay as it is.
     fn accept_response(&mut self, mut response: ModelResponse) -> Result<ModelResponse> {
         // The partial response of an attempt that a hook dropped must not be stored by a later
         // interrupt.
         self.cx.discard_partial();
+        if !self.config.hooks.wrap_model_call.is_empty() {
+            redact_response(&mut response)?;
+        }
         sanitize::response(&mut response);
         self.history.call_ids.claim(&mut response);
         let len = self.cx.state(|state| state.messages.len());

@@ -409,6 +409,29 @@ async fn key_in_a_signed_block_fails_the_answer_and_nothing_is_stored() {
     }
 }
 
+#[tokio::test]
+async fn key_in_a_signed_block_of_a_hook_fails_the_answer() {
+    let key = "k-hook-signed-0123456789";
+    let _known = Secret::new(key);
+    let raw = json!({"type": "thinking", "thinking": key, "signature": "c2ln"});
+    let signed = Part::Thinking(block("anthropic", &raw));
+    let adds = agentcore::hook::wrap_model_call("adds", move |request, next| {
+        let signed = signed.clone();
+        async move {
+            let mut response = next.run(request).await?;
+            response.content.push(signed);
+            Ok(response)
+        }
+    });
+
+    let model = ScriptedModel::new().say("ok");
+    let agent = AgentBuilder::new(model).hook(adds).build().unwrap();
+    let error = agent.session("s").run("go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SecretInAnswer, "{error}");
+    let history = serde_json::to_string(&stored(&agent, "s").await).unwrap();
+    assert_no_leak(&history, key, "stored");
+}
+
 /// Asks a model that gives this answer first, and asserts that nothing of it is kept.
 async fn assert_not_kept(events: Vec<ModelEvent>, key: &str) {
     let model = ScriptedModel::new().step(events).say("again");

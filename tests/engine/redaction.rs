@@ -5,8 +5,8 @@ use agentcore::message::Media;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::TaskOutcome;
 use agentcore::{
-    Answer, BoxError, Content, FuncTool, OnUnanswered, Part, SdkMessage, Secret, ToolContext,
-    ToolDecision, ToolError, ToolOutput, ToolResult, hook,
+    Answer, BoxError, Content, FuncTool, ModelResponse, OnUnanswered, Part, SdkMessage, Secret,
+    ToolContext, ToolDecision, ToolError, ToolOutput, ToolResult, hook,
 };
 use serde_json::json;
 
@@ -278,6 +278,26 @@ async fn texts_of_hooks_in_results_have_no_secrets() {
         let seen = seen_with(hook).await;
         assert!(seen.contains("the key is [redacted]"), "{seen}");
         assert!(!seen.contains("sk-context"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn responses_of_hooks_have_no_secrets() {
+    let secret = Secret::new("sk-response-5d20c8e1fa");
+    let (start, end) = secret.expose().split_at(9);
+    let contents = [
+        Content::from(format!("the key is {}", secret.expose())),
+        Content::from([format!("the key is {start}"), end.to_owned()].map(Part::text)),
+    ];
+    for content in contents {
+        let response = ModelResponse::new(content);
+        let answer = hook::wrap_model_call("answer", move |_request, _next| {
+            let response = response.clone();
+            async move { Ok(response) }
+        });
+        let seen = seen_with(answer).await;
+        assert!(seen.contains("the key is [redacted]"), "{seen}");
+        assert!(!seen.contains("sk-resp") && !seen.contains(end), "{seen}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::exact_search::ExactSearch;
 use super::known;
 use super::redact::{in_characters, merged, search};
 use super::secret::REDACTED;
@@ -34,6 +35,17 @@ pub(crate) fn redact_joined(texts: &mut [&mut String]) -> bool {
         .map(|place| in_characters(&joined, place));
     replace_places(texts, &merged(places.collect()));
     true
+}
+
+impl ExactSearch {
+    /// Removes the secrets from texts that readers join. A secret that continues in later texts is
+    /// replaced in the text in which it begins.
+    pub(crate) fn redact_joined(&self, texts: &mut [&mut String]) {
+        let joined: String = texts.iter().map(|text| text.as_str()).collect();
+        let mut places = Vec::new();
+        self.matcher().find(joined.as_bytes(), &mut places);
+        replace_places(texts, &merged(places));
+    }
 }
 
 /// Puts `[redacted]` at places of the joined texts, which are in order and do not overlap.

@@ -28,10 +28,10 @@ pub(super) const REDACTED: &str = "[redacted]";
 ///
 /// Responses are redacted before hooks, readers, tools and stores receive them, even if the pieces
 /// of a stream split the secret. If the first one to three bytes of a secret end a piece, these
-/// bytes stay. The texts of one result are searched as one text, because readers join them, and
-/// again after hooks have changed them. A tool that the model calls with a secret receives
-/// `[redacted]`. A block that must go back to its provider unchanged, such as signed thinking, is
-/// never edited: the call fails with
+/// bytes stay. The texts of one result are searched as one text, because readers join them.
+/// Responses and results are redacted again after hooks have changed them. A tool that the model
+/// calls with a secret receives `[redacted]`. A block that must go back to its provider unchanged,
+/// such as signed thinking, is never edited: the call fails with
 /// [`ErrorKind::SecretInAnswer`](crate::ErrorKind::SecretInAnswer).
 ///
 /// The keys, header values and passwords in addresses that providers, tools and stores of this
