@@ -82,10 +82,16 @@ impl UrlPattern {
     pub(crate) fn allows(&self, url: &Url) -> bool {
         let is_web = matches!(url.scheme.as_str(), "http" | "https");
         let names_scheme = matches!(self, Self::Glob { scheme, .. } if scheme != "*");
-        (is_web || names_scheme) && self.matches(url)
+        (is_web || names_scheme) && url.readings().all(|reading| self.covers(url, reading))
     }
 
+    /// Returns `true` if a rule to deny or to ask is about the URL.
     pub(crate) fn matches(&self, url: &Url) -> bool {
+        url.readings().any(|reading| self.covers(url, reading))
+    }
+
+    /// Returns `true` if the pattern covers the URL when its path and query are read like this.
+    fn covers(&self, url: &Url, reading: &str) -> bool {
         match self {
             Self::Domain { host, port } => {
                 let head = url.host.strip_suffix(host.as_str());
@@ -108,7 +114,7 @@ impl UrlPattern {
                 (scheme == "*" || *scheme == url.scheme)
                     && is_match(host, authority)
                     && (*has_port || url.has_usual_port)
-                    && is_match(path_and_query, &url.path_and_query)
+                    && is_match(path_and_query, reading)
             }
         }
     }
@@ -189,9 +195,17 @@ pub(crate) struct Url {
     /// True if the port is the usual one of the scheme.
     has_usual_port: bool,
     path_and_query: String,
+    /// The same with the empty names between doubled slashes, if there are any: some servers ignore
+    /// them, others read another path.
+    with_empty_names: Option<String>,
 }
 
 impl Url {
+    /// Returns the path and query, once for each way in which servers read them.
+    fn readings(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&*self.path_and_query).chain(self.with_empty_names.as_deref())
+    }
+
     /// Returns the scheme, the host and the port.
     pub(super) fn origin(&self) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
@@ -254,7 +268,9 @@ impl Url {
         let remainder = &remainder[end..];
         let (path, query) =
             remainder.split_at(remainder.find(['?', '#']).unwrap_or(remainder.len()));
-        let path = normal(path);
+        let path = decoded(path);
+        let with_empty_names = path.contains("//").then(|| with_empty_names(&path) + query);
+        let path = normal(&path);
         let lowercase = path.to_ascii_lowercase();
         let climbs = ["..%2f", "%2f..", "..%5c", "%5c..", "..;"];
         if climbs.iter().any(|part| lowercase.contains(part)) {
@@ -272,6 +288,7 @@ impl Url {
             port,
             has_usual_port: port == usual,
             path_and_query: format!("{path}{query}"),
+            with_empty_names,
         })
     }
 }
@@ -292,16 +309,34 @@ fn host_and_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// `path` without `.`, `..` and needless escapes; a trailing slash stays.
+/// `path` without `.`, `..` and repeated slashes; a trailing slash stays.
 fn normal(path: &str) -> String {
-    let path = decoded(path);
-    match path.as_str() {
+    match path {
         "" => "/".to_owned(),
         path if path.ends_with('/') && path.len() > 1 => {
             format!("{}/", lexical(path).trim_end_matches('/'))
         }
         path => lexical(path),
     }
+}
+
+/// `path` without `.` and `..`, as clients send it: an empty name is a name, which `..` removes.
+fn with_empty_names(path: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/').skip(1) {
+        match name {
+            "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+
+    if path.ends_with("/.") || path.ends_with("/..") {
+        names.push("");
+    }
+    format!("/{}", names.join("/"))
 }
 
 /// `path` without needless escapes: `%2e%2e` climbs as `..` does.

@@ -225,6 +225,30 @@ fn url_paths_are_compared_after_normalization() {
 }
 
 #[test]
+fn doubled_slashes_are_read_in_both_ways() {
+    assert_all(
+        &["allow:WebFetch(https://example.com/docs/**)"],
+        &[
+            ("https://example.com/docs//a", Allow),
+            ("https://example.com/docs/?next=//b", Allow),
+            ("https://example.com//docs/a", Ask),
+            ("https://example.com/.//docs/a", Ask),
+            ("https://example.com/other//../docs/a", Ask),
+            ("https://example.com/docs/a//../../b", Ask),
+        ],
+    );
+    assert_all(
+        &["allow:*", "deny:WebFetch(https://example.com/other/**)"],
+        &[
+            ("https://example.com//other/a", Deny),
+            ("https://example.com/other//../docs/a", Deny),
+            ("https://example.com/docs//../other/a", Deny),
+            ("https://example.com//docs/a", Allow),
+        ],
+    );
+}
+
+#[test]
 fn wildcard_of_a_path_may_match_the_query() {
     for (rule, url) in [
         (
