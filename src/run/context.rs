@@ -19,6 +19,7 @@ use crate::usage::Usage;
 use crate::util::secret::{redact_text, redacted};
 use crate::util::sync::lock;
 use crate::util::text::head;
+use crate::util::values::drop_value;
 use crate::util::{Cancellation, Values};
 
 use super::attempts::Attempts;
@@ -222,7 +223,8 @@ impl RunContext {
 
     /// Stores a value for other hooks and tools of this run. It replaces a value of the same type.
     pub fn set_value<T: Send + Sync + 'static>(&self, value: T) {
-        self.0.state.with(|state| state.values.insert(value));
+        let replaced = self.0.state.with(|state| state.values.insert(value));
+        drop_value(replaced);
     }
 
     /// Returns all values of this run.

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::panic;
+
 /// Typed values that hooks, tools and the caller of a run share: at most one of each type.
 ///
-/// Clones are cheap and share the values, not the map.
+/// Clones are cheap and share the values, not the map. If a value panics when it is dropped with
+/// the last of them, the panic is logged.
 ///
 /// ```
 /// let mut values = agentcore::Values::default();
@@ -62,6 +65,22 @@ impl Values {
     /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl Drop for Values {
+    fn drop(&mut self) {
+        // Each alone: the map would continue after a panic, and a second one would abort the process.
+        std::mem::take(&mut self.0)
+            .into_values()
+            .for_each(drop_value);
+    }
+}
+
+/// Drops a value of a hook, a tool or the caller of a run, and logs its panic.
+pub(crate) fn drop_value<T>(value: T) {
+    if let Err(text) = panic::catch(|| drop(value)) {
+        tracing::warn!("a value of a run panicked when it was dropped: {text}");
     }
 }
 

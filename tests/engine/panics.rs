@@ -195,6 +195,25 @@ async fn model_that_panics_when_it_is_dropped_does_not_reach_the_caller() {
 }
 
 #[tokio::test]
+async fn value_that_panics_when_it_is_dropped_does_not_reach_the_caller() {
+    let stores = || {
+        hook::before_agent("stores", |cx, state| async move {
+            cx.set_value(BadDrop);
+            // Replaces the first, which is dropped.
+            cx.set_value(BadDrop);
+            Ok(state)
+        })
+    };
+    let agent = agent(ScriptedModel::new().say("a")).hook(stores());
+    assert_eq!(agent.build().unwrap().run("Go").await.unwrap().text, "a");
+
+    let agent = in_mid_answer().hook(stores()).build().unwrap();
+    let mut run = agent.run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    drop(run);
+}
+
+#[tokio::test]
 async fn interrupt_with_a_panicking_token_counter_keeps_a_valid_history() {
     let mut run = in_mid_answer().build().unwrap().session("s").run("Go");
     while futures::poll!(run.next()).is_ready() {}
