@@ -17,9 +17,14 @@ use super::super::status::has_code;
 /// The code of a refusal of reasoning that another account or another server encrypted.
 const FOREIGN: &str = "invalid_encrypted_content";
 
-/// The texts of refusals that a request without reasoning avoids, in lower case.
+/// The text of a refusal of items that have the same id, in lower case. A server that gives an id
+/// again, in another answer, makes such a history.
+const DUPLICATE: &str = "duplicate item found with id";
+
+/// The texts of refusals that a request without reasoning and ids avoids, in lower case.
 const REFUSALS: &[&str] = &[
     FOREIGN,
+    DUPLICATE,
     "encrypted content",
     "required 'reasoning' item",
     "required following item",
@@ -99,9 +104,14 @@ pub(super) fn remedy(
     }
 
     reasoning.leave_out();
+    let warning = if text.contains(DUPLICATE) {
+        "the server refused ids of earlier answers; they and the reasoning were left out"
+    } else {
+        "the server refused reasoning of earlier answers; it was left out"
+    };
     Some(Remedy {
         body: body?,
-        warning: "the server refused reasoning of earlier answers; it was left out".to_owned(),
+        warning: warning.to_owned(),
     })
 }
 

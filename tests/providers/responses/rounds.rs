@@ -1,7 +1,10 @@
 //! Conversations with a strict server.
 
+use std::collections::HashSet;
+
 use agentcore::model::{ModelSettings, Stability, SystemPrompt, ThinkingMode};
 use agentcore::providers::OpenAiResponses;
+use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{
     AgentBuilder, ErrorKind, FuncTool, Message, Messages, Model, ModelRequest, Part, ToolCall,
@@ -129,6 +132,39 @@ async fn foreign_encrypted_content_is_left_out_and_asked_once_more() {
     assert_eq!(
         warnings(&messages),
         ["the server refused reasoning of earlier answers; it was left out"]
+    );
+}
+
+/// Refuses ids that two items have.
+fn check_ids(request: &Received) -> Result<(), (u16, Value)> {
+    let body = request.json();
+    let items = body["input"].as_array().unwrap().iter();
+    let mut seen = HashSet::new();
+    let mut ids = items.filter_map(|item| item["id"].as_str());
+    let Some(id) = ids.find(|id| !seen.insert(*id)) else {
+        return Ok(());
+    };
+    let text = format!("Duplicate item found with id {id}. Remove duplicate items.");
+    let error = json!({"message": text, "type": "invalid_request_error"});
+    Err((400, json!({"error": error})))
+}
+
+#[tokio::test]
+async fn items_with_the_id_of_another_are_sent_without_ids() {
+    let calls = ["call_1", "call_2"].map(|id| {
+        let mut call = call(id, "echo", "{}");
+        call["id"] = json!("fc_1");
+        vec![call]
+    });
+    let answers = calls.into_iter().chain([vec![message("msg_1", "Done.")]]);
+    let (double, server) = Double::start_behind(check_ids, answers).await;
+    let agent = AgentBuilder::new(model(server.url())).tool(echo());
+    let (messages, output) = watch(agent.build().unwrap().run("Go")).await;
+    assert_eq!(output.unwrap().text, "Done.");
+    assert_eq!(double.refusals().len(), 1);
+    assert_eq!(
+        warnings(&messages),
+        ["the server refused ids of earlier answers; they and the reasoning were left out"]
     );
 }
 
