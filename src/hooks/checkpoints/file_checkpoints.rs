@@ -105,7 +105,8 @@ const MAX_CAPTURES: usize = 2;
 /// # What is not stored
 ///
 /// * Changes made by commands (`Bash`, `execute`, `exec`), because commands write files directly. A
-///   file that the agent wrote and a command changed later counts as changed from outside.
+///   file that the agent wrote and a command changed or removed later counts as changed from
+///   outside.
 /// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, files
 ///   that would make the checkpoints of the session or the folder larger than
 ///   [`max_session_size`](Self::max_session_size) or [`max_total_size`](Self::max_total_size), and

@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use crate::message::Messages;
 
 use super::active_runs::Position;
+use super::own_states::{OwnStates, may_be_absent};
 #[cfg(unix)]
 use super::record::Torn;
 use super::record::{ChangeRecord, FileContent, Origin, PriorState, ReadRecord};
@@ -91,17 +92,16 @@ pub(super) struct RewindTarget {
     pub(super) before: PriorState,
     pub(super) content_offset: u64,
     pub(super) len: u64,
-    /// The contents that may be overwritten: those that the session wrote or replaced, and a
-    /// missing file.
-    own_contents: HashSet<FileContent>,
+    /// The states that may be overwritten.
+    own_states: OwnStates,
     /// The file was changed from outside in between.
     pub(super) was_changed_outside: bool,
 }
 
 impl RewindTarget {
-    /// Returns `true` if this content is the session's own.
+    /// Returns `true` if this content, or the absence of the file, is the session's own.
     pub(super) fn is_own_content(&self, content: FileContent) -> bool {
-        !self.was_changed_outside && self.own_contents.contains(&content)
+        !self.was_changed_outside && self.own_states.contains(content)
     }
 }
 
@@ -282,13 +282,18 @@ impl SessionIndex {
         entries.map(|entry| &entry.record)
     }
 
-    /// Returns `true` if a record states that the session wrote this content to the file.
+    /// Returns `true` if a record states that the session wrote this content to the file. An
+    /// earlier removal does not count for a file that the session has written since.
     pub(super) fn has_write(&self, path: &str, after: FileContent) -> bool {
         self.of_file(path).any(|record| record.after == after)
+            && (after != FileContent::Absent || may_be_absent(self.of_file(path)))
     }
 
     /// Returns `true` if the session wrote this content to the file, or found it there.
     pub(super) fn wrote(&self, path: &str, content: FileContent) -> bool {
+        if content == FileContent::Absent {
+            return may_be_absent(self.of_file(path));
+        }
         self.of_file(path).any(|record| {
             let prior_content = record.before.as_ref().and_then(PriorState::file_content);
             record.after == content || prior_content == Some(content)
@@ -386,16 +391,15 @@ impl<'a> Iterator for NewestEntries<'a> {
 #[derive(Default)]
 struct TargetFold<'a> {
     targets: BTreeMap<FileKey<'a>, RewindTarget>,
-    /// The contents that each file had, or got from this session, up to the last change; other
-    /// contents are foreign.
-    own_contents: HashMap<FileKey<'a>, HashSet<FileContent>>,
+    /// The states that each file had, or got from this session, up to the last change.
+    own_states: HashMap<FileKey<'a>, OwnStates>,
 }
 
 impl<'a> TargetFold<'a> {
-    /// Adds the contents of a change. Foreign content before it marks the target of its file.
+    /// Adds the states of a change. A foreign state before it marks the target of its file.
     fn add(&mut self, entry: &'a IndexEntry) {
         let record = &entry.record;
-        let own_contents = self.own_contents.entry(entry.file()).or_default();
+        let own_states = self.own_states.entry(entry.file()).or_default();
         let prior_content = record.before.as_ref().and_then(PriorState::file_content);
 
         // A rewind overwrites foreign content only if the caller requested it.
@@ -403,11 +407,10 @@ impl<'a> TargetFold<'a> {
             && !record.rewound
         {
             target.was_changed_outside |=
-                prior_content.is_some_and(|content| !own_contents.contains(&content));
+                prior_content.is_some_and(|content| !own_states.contains(content));
         }
 
-        own_contents.extend(prior_content);
-        own_contents.insert(record.after);
+        own_states.add(record);
     }
 
     /// Makes the state before this change the target of its file, unless the file has one.
@@ -424,18 +427,15 @@ impl<'a> TargetFold<'a> {
                 before: prior_state.clone(),
                 content_offset: entry.content_offset,
                 len: record.len,
-                own_contents: HashSet::new(),
+                own_states: OwnStates::default(),
                 was_changed_outside: false,
             });
     }
 
-    /// Returns the targets by path, each with the contents of its file.
+    /// Returns the targets by path, each with the states of its file.
     fn finish(mut self) -> Vec<RewindTarget> {
         let targets = self.targets.into_iter().map(|(file, mut target)| {
-            target.own_contents = self.own_contents.remove(&file).unwrap_or_default();
-
-            // Restoring a missing file loses nothing.
-            target.own_contents.insert(FileContent::Absent);
+            target.own_states = self.own_states.remove(&file).unwrap_or_default();
             target
         });
         targets.collect()

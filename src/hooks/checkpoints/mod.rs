@@ -21,6 +21,7 @@ mod hook;
 mod index;
 mod limits;
 mod memory_storage;
+mod own_states;
 mod record;
 mod report;
 mod rewind;

@@ -24,7 +24,7 @@ pub struct Checkpoint {
 pub enum RewindMode {
     /// No file is changed. The report lists the changes that would be made.
     DryRun,
-    /// Files that were changed from outside are left unchanged and reported.
+    /// Files that were changed or removed from outside are left unchanged and reported.
     SkipChanged,
     /// Files with changes from outside are rewound as well, and these changes are lost.
     Overwrite,
@@ -111,7 +111,7 @@ pub enum RewindOutcome {
     Planned,
     /// The file was rewound.
     Done,
-    /// The file was not rewound, because it was changed from outside.
+    /// The file was not rewound, because it was changed or removed from outside.
     Conflict,
     /// The file was not rewound, because it belongs to another workspace of the session.
     Elsewhere,

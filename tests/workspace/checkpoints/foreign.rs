@@ -39,7 +39,7 @@ async fn conflicting_file_is_reported_and_overwritten_only_on_request() {
     let now = tree(&place.root());
     let wanted = [
         "change a: conflict",
-        "create b: planned",
+        "create b: conflict",
         "change d: conflict",
         "delete new: conflict",
     ];
@@ -53,15 +53,19 @@ async fn conflicting_file_is_reported_and_overwritten_only_on_request() {
     );
 
     let careful = rewind(&files, 0).await;
-    assert_eq!(careful, wanted.map(|line| line.replace("planned", "done")));
+    assert_eq!(careful, wanted);
     assert_eq!(place.get("a").as_deref(), Some("a person"));
-    assert_eq!(place.get("b").as_deref(), Some("before"));
-    assert_eq!(place.get("new").as_deref(), Some("a person"));
+    assert_eq!(tree(&place.root()), now);
 
     let forced = files.rewind("s", 0, RewindMode::Overwrite).await.unwrap();
     assert_eq!(
         told(&forced),
-        ["change a: done", "change d: done", "delete new: done"]
+        [
+            "change a: done",
+            "create b: done",
+            "change d: done",
+            "delete new: done"
+        ]
     );
     assert!(forced.is_complete());
     let all = |path: &str| place.get(path).unwrap();
@@ -123,8 +127,44 @@ async fn changes_by_the_program_outside_runs_are_conflicts() {
     files.write("a", b"program again").await.unwrap();
     assert_eq!(rewind(&files, 0).await, ["change a: conflict"]);
     files.remove("a").await.unwrap();
-    assert_eq!(rewind(&files, 0).await, ["create a: done"]);
+    assert_eq!(rewind(&files, 0).await, ["create a: conflict"]);
+    assert_eq!(place.get("a"), None);
+    let forced = files.rewind("s", 0, RewindMode::Overwrite).await.unwrap();
+    assert_eq!(told(&forced), ["create a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("program!"));
+}
+
+/// The file did not exist once, but the session's last change left it there.
+#[tokio::test]
+async fn removal_by_a_user_is_a_conflict() {
+    let place = Place::new();
+    let files = place.files();
+    place.changes(&files, json!([["write", "a", "1"]])).await;
+    let second = place.changes(&files, json!([["write", "a", "2"]])).await;
+    fs::remove_file(place.root().join("a")).unwrap();
+    assert_eq!(rewind(&files, second).await, ["create a: conflict"]);
+    assert_eq!(place.get("a"), None);
+    assert!(rewind(&files, 0).await.is_empty());
+
+    // The next message finds it missing.
+    let third = place.changes(&files, json!([["write", "a", "3"]])).await;
+    assert_eq!(rewind(&files, second).await, ["change a: conflict"]);
+    assert_eq!(rewind(&files, third).await, ["delete a: done"]);
+}
+
+#[tokio::test]
+async fn file_that_the_session_removed_twice_is_restored() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    let ops = json!([["remove", "a"], ["write", "a", "1"]]);
+    let first = place.changes(&files, ops).await;
+    let ops = json!([["write", "a", "2"], ["remove", "a"]]);
+    let second = place.changes(&files, ops).await;
+    assert_eq!(rewind(&files, second).await, ["create a: done"]);
+    assert_eq!(place.get("a").as_deref(), Some("1"));
+    assert_eq!(rewind(&files, first).await, ["change a: done"]);
+    assert_eq!(place.get("a").as_deref(), Some("0"));
 }
 
 #[tokio::test]
