@@ -474,9 +474,9 @@ async fn damage_that_cannot_be_set_aside_is_kept_in_the_log() {
     let content = [&std::fs::read(&path).unwrap()[..], b"torn"].concat();
     std::fs::write(&path, &content).unwrap();
 
-    // Open and read the log, then the sidecar; write, sync, sync the folder, and, with nothing left
-    // to write, cut the tail.
-    for at in [2, 3, 4, 5, 6, 7, 7] {
+    // Open and read the log twice, then open the sidecar; write, sync, sync the folder, and, with
+    // nothing left to write, cut the tail.
+    for at in [2, 3, 4, 5, 6, 7, 8, 9, 9] {
         let disk = Arc::new(Failing::new(Fault::Once(FULL), at));
         let store = JsonlStore::on(folder.path(), disk).unwrap();
         store.lease("s").await.unwrap_err();

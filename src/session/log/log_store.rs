@@ -43,7 +43,8 @@ const REVISION_LEN: u64 = 256;
 ///
 /// Every record has a checksum. A write that a crash cut off is dropped when the session is next
 /// leased. Damaged parts are omitted, set aside by the log and reported; everything after them is
-/// read. A session of a newer version is not changed.
+/// read. Before a part is set aside, the log is read again, because the fault may be that of the
+/// reading. A session of a newer version is not changed.
 ///
 /// Inside a tokio runtime, the log is used on the runtime's threads for blocking work. A write that
 /// has begun is finished even if its future is dropped.

@@ -16,9 +16,12 @@ use super::log::{Each, Log, LogTail, Snapshots};
 use super::memory_limit::{max_snapshot, max_written};
 use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored, scan_until};
-use super::shared::LogShared;
+use super::shared::{LogShared, place_phrase};
 use super::snapshot::SnapshotReader;
 use super::summary::{LogSummary, SnapshotPosition};
+
+/// The maximum number of times that an opening reads a log that looks damaged.
+const MAX_READINGS: usize = 4;
 
 /// A leased session: the right to write its log, and what is in it.
 pub(super) struct OpenLog<L: Log> {
@@ -61,8 +64,9 @@ pub(super) struct EncodedAppend {
 }
 
 impl<L: Log> OpenLog<L> {
-    /// Opens the log of a session for writing. Damaged parts are set aside, and that is recorded in
-    /// the log. They are reported under each lease until a run has continued the session.
+    /// Opens the log of a session for writing. Damaged parts that two readings have found are set
+    /// aside, and that is recorded in the log. They are reported under each lease until a run has
+    /// continued the session.
     ///
     /// The session is locked while its log is read. After `cancellation`, reading ends soon and
     /// nothing is written.
@@ -98,7 +102,7 @@ impl<L: Log> OpenLog<L> {
     fn open(shared: &LogShared<L>, id: &str, cancellation: &Cancellation) -> Result<Self> {
         let (mut writer, end) = shared.log.open(id, shared.end_len)?;
         shared.check_size(id, end.size)?;
-        let mut scan = read_opened(shared, id, &end, cancellation)?;
+        let (end, mut scan) = read_confirmed(shared, id, end, cancellation)?;
         let mut needs_newline = end.bytes.last().is_some_and(|last| *last != b'\n');
         let mut place = None;
         if scan.needs_repair() {
@@ -407,6 +411,47 @@ impl<L: Log> OpenLog<L> {
         self.last_append = AppendState::Settled;
         Ok(())
     }
+}
+
+/// Reads a log that was opened and ends with `end`. A log that looks damaged is read until two
+/// readings in a row find the same damage: after a fault on the way from the storage, a repair
+/// would set sound records aside. Returns the end and the scan of the last reading.
+///
+/// # Errors
+///
+/// Returns [`ErrorKind::Conflict`] if the readings differ, and the errors of the log.
+fn read_confirmed<L: Log>(
+    shared: &LogShared<L>,
+    id: &str,
+    mut end: LogTail,
+    cancellation: &Cancellation,
+) -> Result<(LogTail, Scan)> {
+    let size = end.size;
+    let mut former_damage = None;
+    for _ in 0..MAX_READINGS {
+        // The writer, too, has the size of the first reading.
+        if end.size != size {
+            break;
+        }
+
+        let scan = read_opened(shared, id, &end, cancellation)?;
+        let damage = scan.needs_repair().then(|| scan.damage_hash());
+        if damage.is_none() || damage == former_damage {
+            return Ok((end, scan));
+        }
+
+        // The session of this reading would take as much memory as that of the next one.
+        drop(scan);
+        former_damage = damage;
+        end = shared.log.tail(id, shared.end_len)?.unwrap_or_default();
+    }
+
+    let place = place_phrase(shared.log.place(id).as_deref());
+    let text = format!(
+        "session {id:?}{place} was read differently each time, so it was left untouched: another \
+         program changes it, or its storage or the connection to it is faulty; run it again"
+    );
+    Err(Error::new(ErrorKind::Conflict, text))
 }
 
 /// Reads a log that was opened and ends with `end`: at its newest snapshot if it is sound there,

@@ -1,5 +1,7 @@
 //! The scan of a log that may be damaged.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use memchr::memrchr;
 
 use crate::error::Result;
@@ -41,6 +43,16 @@ impl Scan {
     /// Returns `true` if the log is not as it was written.
     pub(super) fn needs_repair(&self) -> bool {
         !self.damage.is_empty() || self.tail.is_some()
+    }
+
+    /// Returns a number that differs between scans with different damage.
+    pub(super) fn damage_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.end.hash(&mut hasher);
+        for damage in self.damage.iter().chain(&self.tail) {
+            (damage.kind, damage.offset, damage.len).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// Returns the repair of the scanned log. Damage that is longer than any record stays where it
