@@ -13,6 +13,7 @@ use super::fold::LogFold;
 use super::id_sample::IdSample;
 use super::line::MAX_LINE;
 use super::log::{Log, LogTail};
+use super::long_reads::SHORT_READ;
 use super::newest::{MAX_BYTES, MAX_COUNT, Newest};
 use super::scan::{Scan, last_write, scan_until};
 use super::shared::LogShared;
@@ -138,6 +139,29 @@ impl<L: Log> LogShared<L> {
         outcome
     }
 
+    /// Returns the description of a log from its end; `None` if the end does not suffice.
+    fn end_summary(
+        &self,
+        id: &str,
+        tail: &LogTail,
+        cancellation: &Cancellation,
+    ) -> Option<Result<Option<(LogSummary, u64)>>> {
+        let (summary, time, bytes) = last_write(&tail.bytes)?;
+        if bytes.trim_ascii().is_empty() {
+            return Some(Ok(Some((summary, time))));
+        }
+        // A log that was read to its beginning anyway is scanned, which finds all damage.
+        if tail.is_whole() {
+            return None;
+        }
+        // The line feed of the last line decides what the next lease does with it.
+        match self.is_dropped(id, bytes, cancellation) {
+            Ok(true) => Some(Ok(Some((summary, time)))),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
     /// Returns the info for lists of a log with this `end`; `None` for a session without content.
     fn info(
         &self,
@@ -147,6 +171,7 @@ impl<L: Log> LogShared<L> {
     ) -> Result<Option<SessionInfo>> {
         let mut info = SessionInfo::new(id, 0);
         let mut len = TAIL;
+        let mut turn = None;
         let summary = loop {
             let tail = match end {
                 Ok(Some(tail)) => tail,
@@ -160,32 +185,26 @@ impl<L: Log> LogShared<L> {
             };
 
             info.size = Some(tail.size);
-            if let Some(outcome) = self.whole_reads.outcome(id, &tail) {
+            let known_outcome = self.whole_reads.outcome(id, &tail);
+            let outcome = known_outcome.or_else(|| self.end_summary(id, &tail, cancellation));
+            if let Some(outcome) = outcome {
                 break outcome;
             }
-            let last_write = last_write(&tail.bytes);
-            if last_write.is_none() && !tail.is_whole() && len < MAX_LINE as u64 {
-                len = len.saturating_mul(2).max(NEXT_TAIL);
-                end = self.log.tail(id, len);
+
+            let next_len = next_len(&tail, len);
+            if turn.is_none() && next_len.unwrap_or(tail.size) > SHORT_READ {
+                turn = Some(self.long_reads.wait(cancellation)?);
+                // Another list may have read it meanwhile.
+                end = Ok(Some(tail));
                 continue;
             }
 
-            // A log that was read to its beginning anyway is scanned, which finds all damage.
-            let is_short = tail.is_whole();
-            let is_dropped = |bytes: &[u8]| {
-                if bytes.trim_ascii().is_empty() {
-                    return Ok(true);
-                }
-                // The line feed of the last line decides what the next lease does with it.
-                Ok(!is_short && self.is_dropped(id, bytes, cancellation)?)
+            let Some(next_len) = next_len else {
+                break self.whole_summary(id, tail, cancellation);
             };
-            match last_write.map(|(summary, time, bytes)| (summary, time, is_dropped(bytes))) {
-                Some((summary, time, Ok(true))) => break Ok(Some((summary, time))),
-                Some((_, _, Err(error))) => break Err(error),
-                _ => {}
-            }
-
-            break self.whole_summary(id, tail, cancellation);
+            drop(tail);
+            len = next_len;
+            end = self.log.tail(id, len);
         };
 
         match summary {
@@ -203,6 +222,16 @@ impl<L: Log> LogShared<L> {
 
         Ok(Some(info))
     }
+}
+
+/// Returns the number of bytes of a log's end to read next, after `tail`, its last `len` bytes, did
+/// not suffice; `None` if the whole log is read next.
+fn next_len(tail: &LogTail, len: u64) -> Option<u64> {
+    let is_longest = tail.is_whole() || len >= MAX_LINE as u64;
+    if is_longest || last_write(&tail.bytes).is_some() {
+        return None;
+    }
+    Some(len.saturating_mul(2).max(NEXT_TAIL))
 }
 
 /// Completes the info for lists of a log whose last write was at the time `at`.
@@ -235,7 +264,7 @@ fn whole_summary(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
 }
 
 /// Returns an error after the call was dropped.
-fn check_not_cancelled(cancellation: &Cancellation) -> Result<()> {
+pub(super) fn check_not_cancelled(cancellation: &Cancellation) -> Result<()> {
     if cancellation.is_cancelled() {
         return Err(Error::new(ErrorKind::Cancelled, "the call was dropped"));
     }

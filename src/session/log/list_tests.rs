@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use futures::future::join_all;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 use crate::session::{Record, SessionStore};
@@ -246,6 +248,32 @@ async fn list_reads_an_unreadable_last_line_once() {
         reads.push(pieces.load(Ordering::Relaxed) > 0);
     }
     assert_eq!(reads, [true, false, true, false]);
+}
+
+#[tokio::test]
+async fn concurrent_lists_take_turns_at_a_long_log_and_read_it_once() {
+    let [reading, most_reading, pieces] = [(); 3].map(|()| Arc::<AtomicUsize>::default());
+    let (count, most, piece_count) = (reading, most_reading.clone(), pieces.clone());
+    let log = MemoryLog::of(&vec![0; 3 << 20]).on_step(move |step| {
+        match step {
+            LogStep::Tail(bytes) if bytes.len() > 1 << 20 => {
+                most.fetch_max(count.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(50));
+                count.fetch_sub(1, Ordering::Relaxed);
+            }
+            LogStep::Piece(_) => {
+                piece_count.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        Ok(())
+    });
+    let store = LogStore::new(log);
+    for list in join_all((0..4).map(|_| store.list())).await {
+        assert!(list.unwrap().is_empty(), "no write of it is complete");
+    }
+    assert_eq!(most_reading.load(Ordering::Relaxed), 1);
+    assert_eq!(pieces.load(Ordering::Relaxed), 1);
 }
 
 /// Checks that a session loads while `work` waits for the end of a log.

@@ -49,6 +49,7 @@ mod load_tests;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod log;
 mod log_store;
+mod long_reads;
 mod memory_limit;
 #[cfg(test)]
 mod memory_log;

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use super::clock::Clock;
 use super::group::WaitingWrites;
 use super::log::Log;
+use super::long_reads::LongReads;
 use super::memory_limit::{MemoryLimit, max_memory};
 use super::queue::Queues;
 use super::slot::SessionSlot;
@@ -32,6 +33,7 @@ pub(super) struct LogShared<L: Log> {
     pub(super) queues: Queues,
     pub(super) waiting_writes: WaitingWrites<L>,
     pub(super) whole_reads: WholeReads,
+    pub(super) long_reads: LongReads,
     /// The sessions in use.
     pub(super) slots: Mutex<HashMap<Arc<str>, SessionSlot<L>>>,
 }
@@ -47,6 +49,7 @@ impl<L: Log> LogShared<L> {
             queues: Queues::default(),
             waiting_writes: WaitingWrites::default(),
             whole_reads: WholeReads::default(),
+            long_reads: LongReads::default(),
             slots: Mutex::default(),
         }
     }
