@@ -151,7 +151,9 @@ impl SummarizationHook {
         self
     }
 
-    /// Sets the time limit of one call of the summarizer. Defaults to two minutes.
+    /// Sets the time limit of one call of the summarizer. Defaults to two minutes. A part that is
+    /// read piece by piece takes a call for each piece, so a summary may take longer;
+    /// [`max_duration`](crate::AgentBuilder::max_duration) limits the run.
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
