@@ -71,8 +71,8 @@ impl ToolCatalog {
     }
 
     /// Sets the tools of the turn to those of the agent, the hooks and the sources. Emits the
-    /// warnings about them that the last tools did not cause: a source without a version answers
-    /// before each turn.
+    /// warnings about them, except those that were emitted for the last tools: a source without a
+    /// version answers before each turn.
     pub(super) fn set_turn_tools(&mut self, config: &Config, cx: &RunContext) {
         let (turn_tools, warnings) = self.turn_tools(config, &self.hook_tools);
         let mut current_warnings = BTreeSet::new();

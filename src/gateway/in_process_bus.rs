@@ -16,7 +16,7 @@ use super::bus::{Delivery, MessageBus};
 use super::message::{InboundMessage, OutboundMessage};
 use super::queue::{Queue, Queued};
 
-/// The number of messages of a direction or a channel unless another is set.
+/// The default maximum number of inbound messages, and of outbound messages of each channel.
 const CAPACITY: usize = 1_024;
 /// The number of channels at which messages can no longer add one. Consumers still can.
 const MAX_CHANNELS: usize = 1_024;
@@ -112,8 +112,8 @@ impl Default for InProcessBus {
 }
 
 impl InProcessBus {
-    /// Creates a bus that stores at most `capacity` messages, at least one, of each direction and
-    /// channel.
+    /// Creates a bus that stores at most `capacity` inbound messages, and as many outbound messages
+    /// for each channel. A capacity of 0 counts as 1.
     ///
     /// A gateway takes each inbound message at once. A message that waits for its turn needs about
     /// 7 KB of memory in addition to its text: 7 MB in total at the default capacity, 7 GB at a

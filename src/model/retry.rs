@@ -43,8 +43,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Creates a policy without retries. The providers of this crate still send a request once more
-    /// if its connection to a server that has replied before broke without a reply.
+    /// Creates a policy without retries. The providers of this crate still repeat a request once if
+    /// its connection breaks without a reply and the server has replied to an earlier request.
     pub fn never() -> Self {
         Self {
             max_retries: 0,

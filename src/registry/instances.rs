@@ -1,4 +1,4 @@
-//! The instances of a registry, as long as they are in use.
+//! The instances of a registry, and the removal of those that are not in use.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::overrides::HookOverrides;
 /// The time after its last use when an instance may be dropped.
 const MAX_IDLE: Duration = Duration::from_secs(60 * 60);
 
-/// The maximum number of instances; above it, unused ones are dropped at once.
+/// The number of instances above which unused ones are dropped at once.
 const MAX_INSTANCES: usize = 1_024;
 
 /// The maximum number of dropped instances whose switched hooks are remembered.
@@ -45,8 +45,9 @@ struct InstanceEntry {
 }
 
 impl Instances {
-    /// Returns the cell of an instance, which is used now, and the cells that were removed for it.
-    /// Their instances are dropped by the caller, outside of its lock.
+    /// Returns the cell of an instance and sets the time of its last use to now. Also returns the
+    /// cells that were removed because they are unused: the caller drops their instances outside of
+    /// its lock.
     pub(super) fn cell(&mut self, key: &Key) -> (Cell, Vec<(Key, Cell)>) {
         let now = Instant::now();
         let entry = self

@@ -88,7 +88,7 @@ impl From<AgentBuilder> for Template {
 /// A registered template. Its instances share it.
 pub(super) struct SharedTemplate {
     pub(super) template: Template,
-    /// The configuration, if it is one.
+    /// The configuration, if the template is one, in a form that the instances share.
     pub(super) config: Option<Arc<AgentConfig>>,
 }
 

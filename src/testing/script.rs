@@ -69,12 +69,12 @@ impl Step {
         Self::default()
     }
 
-    /// Creates a text, streamed word by word.
+    /// Creates a step with this text, streamed word by word.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new().piece(Piece::Text(text.into()))
     }
 
-    /// Creates a tool call.
+    /// Creates a step with this tool call.
     pub fn call(name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
         Self::new().and_call(name, args)
     }

@@ -40,11 +40,11 @@ where
     }
 }
 
-/// The size in bytes of the texts in a call's arguments from which rules are compared with the call
-/// on a thread for blocking work: the analysis of a command of this length may take milliseconds.
+/// A call whose arguments have texts of at least this many bytes is compared with rules on a thread
+/// for blocking work: the analysis of a command of this length may take milliseconds.
 pub(crate) const LARGE_CALL: usize = 2 * 1024;
 
-/// The size in bytes of a text from which work on it runs on a thread for blocking work.
+/// Work on a text of at least this many bytes runs on a thread for blocking work.
 pub(crate) const LARGE_TEXT: usize = 256 * 1024;
 
 /// Runs `work` on a text of `len` bytes. If the text is long, runs it on a thread for blocking

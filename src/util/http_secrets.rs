@@ -28,11 +28,13 @@ const PUBLIC_HEADERS: &[&str] = &[
 /// Parts of the names of headers and query parameters that hold secrets.
 const SECRET_NAMES: &[&str] = &["auth", "cookie", "key", "pass", "secret", "sig", "token"];
 
-/// The maximum number of secrets in an address of a user, each as it is written and decoded.
+/// The maximum number of secrets in an address of a user. A secret with escapes counts twice: as it
+/// is written and decoded.
 #[cfg(feature = "server")]
 const MAX_URL_SECRETS: usize = 16;
 
-/// Shorter parts of a header's value may be words of any text.
+/// The minimum length of a part of a header's value that is a secret, in bytes: shorter parts may
+/// be words of any text.
 const MIN_PART: usize = 8;
 
 /// Returns `true` if the value of a header may be shown.
@@ -124,7 +126,8 @@ fn credentials_of(url: &Url) -> Vec<String> {
     secret::credentials(url.username(), url.password())
 }
 
-/// Returns the texts of [`of_url`], which are not registered as secrets of this process.
+/// Returns the secrets of [`of_url`] except the user with the password, as texts: they are not
+/// registered as secrets of this process.
 fn texts_of_url(url: &Url) -> Vec<String> {
     let mut secrets = Vec::new();
     let mut add_secret = |written: &str| {

@@ -27,7 +27,8 @@ pub(crate) fn has_more_values(text: impl AsRef<[u8]>, max_values: usize) -> bool
 /// literals at any depth, but not the names of fields. Stops at `max_values + 1`.
 ///
 /// Takes linear time and allocates nothing. If the text is invalid, or nested deeper than parsers
-/// read, the count is at least the number of values created before the error.
+/// read, the count includes the values created before the error, except a string right before a
+/// colon, which is taken for the name of a field.
 pub(crate) fn count_values(text: impl AsRef<[u8]>, max_values: usize) -> usize {
     count(text.as_ref(), max_values, PARSER_DEPTH)
 }

@@ -47,7 +47,7 @@ pub fn tail(text: &str, max_chars: usize) -> (&str, usize) {
 }
 
 /// Returns `text` in at most `max_chars` characters. A text that is cut ends in `...`, which
-/// counts; below three characters, only dots remain.
+/// counts; with a limit of three or less, only dots remain.
 ///
 /// ```
 /// use agentcore::text::truncate;
@@ -67,7 +67,8 @@ pub fn truncate(text: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns [`truncate`] of `text` without secrets, of which the cut could leave a part.
+/// Returns [`truncate`] of `text` after its secrets are redacted, because the cut could leave a
+/// part of one.
 pub(crate) fn truncate_redacted(text: &str, max_chars: usize) -> String {
     truncate(&redacted(text), max_chars).into_owned()
 }

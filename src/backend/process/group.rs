@@ -15,8 +15,10 @@ use super::strays::Strays;
 /// The time limit of waiting for a search for strays. A search takes less time, so the limit is
 /// reached only if no thread is free to begin it.
 const LIMIT: Duration = Duration::from_secs(4);
-/// The pauses between two looks at the members of a group: longer each time, up to the last.
+/// The first pause between two searches for the members of a group. Each pause is twice as long as
+/// the previous one.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// The maximum pause between two searches.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// All processes that a command started: the processes in its group, and its strays, which moved to
@@ -106,8 +108,8 @@ impl Group {
         self.end();
     }
 
-    /// Kills the remaining processes, and lets the processes that left the group be killed, without
-    /// waiting.
+    /// Kills the remaining processes, without waiting. The sweeper kills the processes that left
+    /// the group.
     pub(super) fn abandon(&self) {
         self.end();
         let strays = lock(&self.strays).take();

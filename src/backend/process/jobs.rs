@@ -146,8 +146,8 @@ impl Drop for Place<'_> {
 }
 
 impl JobList {
-    /// Removes the ended command that was started first if no room is left. There is one: a command
-    /// that starts has reserved its place among those that run.
+    /// Removes the ended command that was started first if no room is left. There is one: the new
+    /// command had a reserved place, so fewer than [`MAX_JOBS`] others are running.
     fn make_room(&mut self) {
         if self.by_id.len() < MAX_JOBS {
             return;
@@ -163,6 +163,7 @@ impl JobList {
 
 impl Job {
     fn is_running(&self) -> bool {
+        // An error means that the task, and with it the command, has ended.
         self.outcome.borrow().is_none() && self.outcome.has_changed().is_ok()
     }
 

@@ -14,13 +14,14 @@ use super::pattern;
 const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 /// The weight of a line with wildcards compared with a line without: most need an expression of
 /// their own.
-const WILD: usize = 8;
-/// A line weighs as much again for each further group of this many wildcards, or bytes: the time to
-/// compile its expression grows with both.
-const WILDCARDS: usize = 8;
-const LINE_BYTES: usize = 256;
+const WILD_WEIGHT: usize = 8;
+/// A line with wildcards weighs as much again for each further group of this many wildcards: the
+/// time to compile its expression grows with them.
+const WILD_GROUP: usize = 8;
+/// As [`WILD_GROUP`], for groups of this many bytes.
+const BYTE_GROUP: usize = 256;
 /// The maximum weight of all lines of a folder's ignore files together; later lines are omitted.
-const MAX_WEIGHT: usize = 2_048 * WILD;
+const MAX_WEIGHT: usize = 2_048 * WILD_WEIGHT;
 /// The maximum number of lines compiled together.
 const PIECE_LINES: usize = 512;
 /// The maximum size of the lines compiled together, in bytes. Their expression stays far below the
@@ -134,7 +135,7 @@ impl Rules {
 fn weight(line: &str) -> usize {
     match line.matches(['*', '?', '[', '{', ',']).count() {
         wild if wild > 0 && line.contains(['*', '?', '[', '{']) => {
-            WILD * (1 + wild.saturating_sub(1) / WILDCARDS + line.len() / LINE_BYTES)
+            WILD_WEIGHT * (1 + wild.saturating_sub(1) / WILD_GROUP + line.len() / BYTE_GROUP)
         }
         _ => 1,
     }
@@ -170,7 +171,7 @@ mod tests {
         let lines = "*.log\n".repeat(2_000);
         let cancellation = Cancellation::default();
         let all_rules = Rules::parse("", [lines.as_bytes()], &cancellation);
-        assert_eq!(all_rules.weight(), 2_000 * WILD);
+        assert_eq!(all_rules.weight(), 2_000 * WILD_WEIGHT);
         cancellation.cancel();
         let no_rules = Rules::parse("", [lines.as_bytes()], &cancellation);
         assert_eq!(no_rules.weight(), 0);
@@ -180,8 +181,8 @@ mod tests {
     fn line_weight_grows_with_wildcards_and_bytes() {
         assert_eq!(weight("/target"), 1);
         assert_eq!(weight("a,b"), 1);
-        assert_eq!(weight("**/*.{rs,toml}"), WILD);
-        assert_eq!(weight(&"*a".repeat(60)), 8 * WILD);
-        assert_eq!(weight(&format!("*{}", "a".repeat(1_000))), 4 * WILD);
+        assert_eq!(weight("**/*.{rs,toml}"), WILD_WEIGHT);
+        assert_eq!(weight(&"*a".repeat(60)), 8 * WILD_WEIGHT);
+        assert_eq!(weight(&format!("*{}", "a".repeat(1_000))), 4 * WILD_WEIGHT);
     }
 }

@@ -56,9 +56,10 @@ impl NatsOptions {
     }
 
     /// Sets the time after which a message is delivered again when its receiver is gone, from one
-    /// second to an hour. Defaults to 30 seconds. Receivers report three times as often that they
-    /// are at work. The [lease time](crate::session::ServerOptions::lease_time) of the session's
-    /// store is waited for as well.
+    /// second to an hour. Defaults to 30 seconds. A receiver reports at intervals of a third of
+    /// this time that it is at work. If it was killed, its lease of the session must expire as well
+    /// before the message is processed; see the
+    /// [lease time](crate::session::ServerOptions::lease_time) of the session's store.
     #[must_use]
     pub fn ack_wait(mut self, time: Duration) -> Self {
         self.ack_wait = time;

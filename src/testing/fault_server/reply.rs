@@ -82,7 +82,7 @@ impl Reply {
         }
     }
 
-    /// Creates a body of JSON text, with its length.
+    /// Creates a reply with a body of JSON text, and with its length in a header.
     pub fn json(status: u16, body: impl Into<String>) -> Self {
         Self::new(status)
             .header("content-type", "application/json")
@@ -90,8 +90,8 @@ impl Reply {
             .send(body.into())
     }
 
-    /// Creates a stream of server-sent events, one write for each item. The items are the text of
-    /// the events as they are, `data: ` and empty lines included.
+    /// Creates a reply with a stream of server-sent events, one write for each item. The items are
+    /// the text of the events as they are, `data: ` and empty lines included.
     pub fn sse<I: IntoIterator<Item = S>, S: Into<String>>(events: I) -> Self {
         events.into_iter().fold(
             Self::new(200).header("content-type", "text/event-stream"),
@@ -99,7 +99,7 @@ impl Reply {
         )
     }
 
-    /// Creates a stream of JSON lines, one write for each item; the line ends are added.
+    /// Creates a reply with a stream of JSON lines, one write for each item. Line ends are added.
     pub fn ndjson<I: IntoIterator<Item = S>, S: Into<String>>(lines: I) -> Self {
         lines.into_iter().fold(
             Self::new(200).header("content-type", "application/x-ndjson"),

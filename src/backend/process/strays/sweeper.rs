@@ -24,7 +24,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The maximum pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// The thread that continues the cleanups of one backend. It exists only while there are any.
+/// The queue of the cleanups of one backend, and the thread that continues them. The thread exists
+/// only while there are cleanups.
 #[derive(Debug, Default)]
 pub(in super::super::super) struct Sweeper {
     queue: Mutex<CleanupQueue>,
@@ -116,9 +117,9 @@ impl Strays {
         sweep.is_none_or(Sweep::has_members)
     }
 
-    /// Stops the strays that are found, calls `end_group`, which ends the group, and kills the
-    /// strays. Processes that are left after two seconds are passed to the thread of the backend.
-    /// Blocks.
+    /// Suspends the strays that are found (`SIGSTOP`), calls `end_group`, which ends the group, and
+    /// kills the strays. Processes that are left after two seconds are passed to the thread of the
+    /// backend. Blocks.
     pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
         let deadline = Instant::now() + IN_CALL;
         if let Some(sweep) = self.sweep_without_cgroup() {
