@@ -16,9 +16,10 @@ pub(super) const FRAME_LIMIT: usize = 16 * 1024 * 1024;
 pub(super) struct Buffer {
     chunk: Bytes,
     pos: usize,
-    rest: Vec<u8>,
-    /// True if `rest` is a whole frame that has been returned.
-    spent: bool,
+    /// The unfinished frame, or a frame that was completed here.
+    unfinished: Vec<u8>,
+    /// True if the frame in `unfinished` is complete and has been returned.
+    is_returned: bool,
 }
 
 impl Buffer {
@@ -29,21 +30,21 @@ impl Buffer {
         self.pos = 0;
     }
 
-    /// Returns the rest of the chunk.
+    /// Returns the bytes of the chunk that were not consumed yet.
     pub(super) fn ahead(&self) -> &[u8] {
         &self.chunk[self.pos..]
     }
 
     /// Returns the unfinished frame.
-    pub(super) fn rest(&self) -> &[u8] {
-        &self.rest
+    pub(super) fn unfinished(&self) -> &[u8] {
+        &self.unfinished
     }
 
     /// Removes the frame that was returned last, if it was copied.
-    pub(super) fn settle(&mut self) {
-        if self.spent {
-            self.rest.clear();
-            self.spent = false;
+    pub(super) fn remove_returned(&mut self) {
+        if self.is_returned {
+            self.unfinished.clear();
+            self.is_returned = false;
         }
     }
 
@@ -62,21 +63,22 @@ impl Buffer {
     /// Moves `len` bytes to the unfinished frame.
     pub(super) fn stash(&mut self, len: usize) -> Result<()> {
         let end = self.pos + len;
-        check_len(self.rest.len() + len)?;
-        self.rest.extend_from_slice(&self.chunk[self.pos..end]);
+        check_len(self.unfinished.len() + len)?;
+        let bytes = &self.chunk[self.pos..end];
+        self.unfinished.extend_from_slice(bytes);
         self.pos = end;
         Ok(())
     }
 
     /// Returns the unfinished frame, which is complete now.
-    pub(super) fn take_rest(&mut self) -> &[u8] {
-        self.spent = true;
-        &self.rest
+    pub(super) fn take_unfinished(&mut self) -> &[u8] {
+        self.is_returned = true;
+        &self.unfinished
     }
 
     /// Drops the first `len` bytes of the unfinished frame.
-    pub(super) fn drop_rest(&mut self, len: usize) {
-        self.rest.drain(..len);
+    pub(super) fn drop_unfinished(&mut self, len: usize) {
+        self.unfinished.drain(..len);
     }
 }
 
@@ -96,9 +98,9 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
     })
 }
 
-/// Returns the end of the line that starts at `from`, and the start of the next one. `None` until
-/// the end has arrived.
-pub(super) fn line_feed(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
-    let end = from + memchr(b'\n', &bytes[from..])?;
+/// Returns the end of the first line, and the start of the next one. `None` until the end has
+/// arrived.
+pub(super) fn first_line_end(bytes: &[u8]) -> Option<(usize, usize)> {
+    let end = memchr(b'\n', bytes)?;
     Some((end, end + 1))
 }

@@ -44,7 +44,7 @@ const LEVELS: &[(&str, &[&str])] = &[
     ("gemini-3", FULL),
 ];
 
-/// Returns the family of the model of this name. Models that are newer than the table have the
+/// Returns the family of the model of this name. A thinking model with none of the prefixes has the
 /// levels of the newest known models.
 pub(super) fn family_of(model: &str) -> Family {
     let is_2_5 = model.contains("gemini-2.5");

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::error::Result;
 
-use super::buffer::{Buffer, check_len, line_feed, utf8};
+use super::buffer::{Buffer, check_len, first_line_end, utf8};
 
 /// Splits a byte stream into lines, which end with LF or CRLF. Empty lines are skipped.
 ///
@@ -17,7 +17,7 @@ pub(crate) struct LineDecoder {
 impl LineDecoder {
     /// Returns the size of the incomplete line.
     pub(crate) fn unfinished_len(&self) -> usize {
-        self.buffer.rest().len()
+        self.buffer.unfinished().len()
     }
 
     pub(crate) fn feed(&mut self, chunk: Bytes) {
@@ -27,14 +27,14 @@ impl LineDecoder {
     /// Returns the next line. An error ends the stream.
     pub(crate) fn next_line(&mut self) -> Result<Option<&str>> {
         loop {
-            self.buffer.settle();
-            let Some((end, next)) = line_feed(self.buffer.ahead(), 0) else {
+            self.buffer.remove_returned();
+            let Some((end, next)) = first_line_end(self.buffer.ahead()) else {
                 let len = self.buffer.ahead().len();
                 self.buffer.stash(len)?;
                 return Ok(None);
             };
 
-            if self.buffer.rest().is_empty() {
+            if self.buffer.unfinished().is_empty() {
                 check_len(end)?;
                 if !self.buffer.ahead()[..end].trim_ascii().is_empty() {
                     return Ok(Some(utf8(&self.buffer.take(next)[..end])?.trim()));
@@ -43,19 +43,19 @@ impl LineDecoder {
                 self.buffer.skip(next);
             } else {
                 self.buffer.stash(next)?;
-                if !self.buffer.rest().trim_ascii().is_empty() {
-                    return Ok(Some(utf8(self.buffer.take_rest())?.trim()));
+                if !self.buffer.unfinished().trim_ascii().is_empty() {
+                    return Ok(Some(utf8(self.buffer.take_unfinished())?.trim()));
                 }
 
-                self.buffer.take_rest();
+                self.buffer.take_unfinished();
             }
         }
     }
 
     /// Returns the last line, if it is unterminated.
     pub(crate) fn finish(&mut self) -> Result<Option<&str>> {
-        self.buffer.settle();
-        let line = utf8(self.buffer.take_rest())?.trim();
+        self.buffer.remove_returned();
+        let line = utf8(self.buffer.take_unfinished())?.trim();
         Ok(Some(line).filter(|line| !line.is_empty()))
     }
 }

@@ -18,8 +18,9 @@ use super::servers::SERVERS;
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// Creates the model that `spec` names, as [`resolve`] does, with the context window that its
-/// server reports: of `vllm:`, `llamacpp:`, `lmstudio:`, `ollama:`, and `openai:`, `openai-chat:`
-/// and `openai-responses:` at another address than OpenAI's own. Other servers receive no request.
+/// server reports. The window is requested for `vllm:`, `llamacpp:`, `lmstudio:` and `ollama:`, and
+/// for `openai:`, `openai-chat:` and `openai-responses:` at an address of an unknown server (see
+/// [`Dialect::of`](super::openai::Dialect::of)). Other servers receive no request.
 ///
 /// Takes at most two seconds. If the server cannot be reached, answers too late, refuses the key or
 /// reports no window, the model has the window from [`resolve`]; a fault of the server or of the

@@ -66,12 +66,12 @@ impl SseDecoder {
     /// Returns `true` if the last event was in the chunk and at its end, so that no other event
     /// follows before the next chunk.
     pub(crate) fn is_drained(&self) -> bool {
-        self.buffer.ahead().is_empty() && self.buffer.rest().is_empty()
+        self.buffer.ahead().is_empty() && self.buffer.unfinished().is_empty()
     }
 
     /// Returns the size of the unfinished event.
     pub(crate) fn unfinished_len(&self) -> usize {
-        self.buffer.rest().len()
+        self.buffer.unfinished().len()
     }
 
     /// Creates a decoder at the beginning of a stream.
@@ -96,9 +96,9 @@ impl SseDecoder {
         }
 
         loop {
-            self.buffer.settle();
+            self.buffer.remove_returned();
             self.pass_lf()?;
-            if self.buffer.rest().is_empty() {
+            if self.buffer.unfinished().is_empty() {
                 let fields = match EventFields::scan(self.buffer.ahead(), &mut self.joined) {
                     ScanResult::Complete(fields) => fields,
                     ScanResult::Incomplete { line_start } => {
@@ -120,18 +120,18 @@ impl SseDecoder {
                 }
 
                 self.buffer.skip(fields.len);
-            } else if !self.finish_rest()? {
+            } else if !self.extend_unfinished()? {
                 return Ok(None);
             } else if let ScanResult::Complete(fields) =
-                EventFields::scan(self.buffer.rest(), &mut self.joined)
+                EventFields::scan(self.buffer.unfinished(), &mut self.joined)
                 && fields.data.is_some()
             {
-                let bytes = self.buffer.take_rest();
+                let bytes = self.buffer.take_unfinished();
                 return fields
                     .event(bytes, &self.joined, &mut self.known_name)
                     .map(Some);
             } else {
-                self.buffer.take_rest();
+                self.buffer.take_unfinished();
             }
         }
     }
@@ -142,8 +142,8 @@ impl SseDecoder {
     ///
     /// Returns [`Protocol`](crate::ErrorKind::Protocol) if the event is too long or not UTF-8.
     pub fn finish(&mut self) -> Result<Option<SseEvent<'_>>> {
-        self.buffer.settle();
-        if self.buffer.rest().is_empty() {
+        self.buffer.remove_returned();
+        if self.buffer.unfinished().is_empty() {
             return Ok(None);
         }
         self.feed(&b"\n\n"[..]);
@@ -163,26 +163,26 @@ impl SseDecoder {
             return Ok(());
         }
 
-        if self.buffer.rest().is_empty() {
+        if self.buffer.unfinished().is_empty() {
             self.buffer.skip(1);
             return Ok(());
         }
 
         self.buffer.stash(1)?;
-        self.line_start = self.buffer.rest().len();
+        self.line_start = self.buffer.unfinished().len();
         Ok(())
     }
 
     /// Moves lines from the chunk to the unfinished event until the blank line that ends the event.
     /// Returns `false` if the event is still unfinished.
-    fn finish_rest(&mut self) -> Result<bool> {
+    fn extend_unfinished(&mut self) -> Result<bool> {
         while let Some(end) = memchr2(b'\n', b'\r', self.buffer.ahead()) {
             let ahead = self.buffer.ahead();
             let next = line_end(ahead, end);
             self.is_after_cr = ahead[next - 1] == b'\r' && next == ahead.len();
-            let is_blank = end == 0 && self.line_start == self.buffer.rest().len();
+            let is_blank = end == 0 && self.line_start == self.buffer.unfinished().len();
             self.buffer.stash(next)?;
-            self.line_start = self.buffer.rest().len();
+            self.line_start = self.buffer.unfinished().len();
             if is_blank {
                 return Ok(true);
             }
@@ -201,7 +201,7 @@ impl SseDecoder {
     /// Skips a byte order mark, which may arrive in pieces. Returns `false` if the bytes so far may
     /// be the beginning of one.
     fn pass_bom(&mut self) -> Result<bool> {
-        let stored_len = self.buffer.rest().len();
+        let stored_len = self.buffer.unfinished().len();
         let ahead = self.buffer.ahead();
         let matching_len = ahead
             .iter()
@@ -210,7 +210,7 @@ impl SseDecoder {
             .count();
         if stored_len + matching_len == BOM.len() {
             self.buffer.skip(matching_len);
-            self.buffer.drop_rest(stored_len);
+            self.buffer.drop_unfinished(stored_len);
         } else if matching_len == ahead.len() {
             self.buffer.stash(matching_len)?;
             return Ok(false);

@@ -21,7 +21,7 @@ const PART_BYTES: usize = 128;
 const ATTRIBUTE_BYTES: usize = 64;
 
 /// A recorder in memory for the spans of one run. Spans, attributes and events over its limits are
-/// counted and not recorded. Clones share them.
+/// counted and not recorded. Clones share one recorder.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BoundedRecorder {
     inner: MemoryRecorder,

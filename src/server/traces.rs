@@ -43,14 +43,14 @@ impl TraceLog {
             let oldest = traces.iter().position(is_of_user);
             oldest.and_then(|index| traces.remove(index));
         } else if traces.len() >= IN_ALL {
-            let oldest = Self::busiest(&traces, |_| 1);
+            let oldest = Self::next_to_remove(&traces, |_| 1);
             oldest.and_then(|index| traces.remove(index));
         }
 
         let size = |trace: &Trace| trace.recorder.bytes();
         let mut bytes: usize = traces.iter().map(size).sum();
         while bytes > MAX_BYTES {
-            let oldest = Self::busiest(&traces, size);
+            let oldest = Self::next_to_remove(&traces, size);
             let Some(trace) = oldest.and_then(|index| traces.remove(index)) else {
                 break;
             };
@@ -60,9 +60,9 @@ impl TraceLog {
         traces.push_back(trace);
     }
 
-    /// Returns the oldest trace of the user whose traces have the largest sum. It is the next to
-    /// remove, so that no user can evict the traces of all others.
-    fn busiest(traces: &VecDeque<Trace>, size: impl Fn(&Trace) -> usize) -> Option<usize> {
+    /// Returns the index of the trace to remove next: the oldest trace of the user whose traces
+    /// have the largest sum of sizes. So no user can evict the traces of all others.
+    fn next_to_remove(traces: &VecDeque<Trace>, size: impl Fn(&Trace) -> usize) -> Option<usize> {
         let mut sums: HashMap<&str, usize> = HashMap::new();
         for trace in traces {
             *sums.entry(&trace.key.user).or_default() += size(trace);

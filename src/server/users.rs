@@ -62,7 +62,7 @@ impl User {
     }
 }
 
-/// Finds the user of a request.
+/// A function that returns the user of a request.
 pub(super) type FindUser = dyn Fn(&Parts) -> Result<User> + Send + Sync;
 
 /// The user of the current request.

@@ -12,8 +12,8 @@ const MAX_VALUES: usize = 50_000;
 
 /// The number of values that the texts of one request may still become.
 ///
-/// A body keeps the parts whose size a client chooses as texts, which become values once the thread
-/// is loaded: requests that wait for a thread take no more memory than their bodies.
+/// The parts of a body whose size a client chooses stay texts until the thread is loaded. They
+/// become values then: requests that wait for a thread take no more memory than their bodies.
 #[derive(Debug)]
 pub(super) struct ValueRoom {
     remaining: usize,

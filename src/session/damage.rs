@@ -12,7 +12,7 @@ pub struct Damage {
     pub len: u64,
     /// The kind of the damage.
     pub kind: DamageKind,
-    /// The location of the unreadable bytes, once a writer has put them aside.
+    /// The location of the unreadable bytes, once a writer has set them aside.
     pub kept_in: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Lists of the calls that have started or ended, in which a call is removed without a search.
+//! The positions of calls in long lists, so that a call is removed without a search.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -23,9 +23,9 @@ pub(super) struct ThinkingFields {
     pub(super) is_on: bool,
 }
 
-/// Returns the thinking of `request` to `model`. The answer has at most `max_tokens` and must call
-/// a tool if it `is_forced`. A model without a family is on a compatible server and receives the
-/// settings unchanged, except that a forced tool turns a budget and adaptive thinking off.
+/// Returns the thinking of `request` to `model`. The answer has at most `max_tokens`; with
+/// `is_forced`, it must call a tool. A model without a family is on a compatible server: its
+/// settings are not checked, and a forced tool turns a budget and adaptive thinking off.
 ///
 /// # Errors
 ///
@@ -78,8 +78,8 @@ pub(super) fn thinking_fields(
     }
 }
 
-/// Returns the thinking with a budget, or without one after calls that were made without thinking,
-/// where the API refuses it.
+/// Returns the fields of thinking with a budget. Returns none after calls that were made without
+/// thinking, because the API refuses a budget there.
 fn budget(
     tokens: u32,
     request: &ModelRequest,

@@ -1,4 +1,4 @@
-//! The groups of messages that the last body of a run has.
+//! The groups of messages that the last body of a run has. The module `encode` defines the terms.
 
 use std::sync::Arc;
 

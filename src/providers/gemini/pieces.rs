@@ -157,7 +157,7 @@ fn write_media(
             out.extend_from_slice(b",\"data\":");
             write(out, &**data)?;
         }
-        MediaSource::Url(place) | MediaSource::File { id: place, .. } => {
+        MediaSource::Url(uri) | MediaSource::File { id: uri, .. } => {
             out.extend_from_slice(b"{\"fileData\":{");
             // The Gemini API has the types of its files.
             if !media.media_type.is_empty() || backend == Backend::Vertex {
@@ -167,7 +167,7 @@ fn write_media(
             }
 
             out.extend_from_slice(b"\"fileUri\":");
-            write(out, &**place)?;
+            write(out, &**uri)?;
         }
     }
 

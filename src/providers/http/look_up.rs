@@ -39,8 +39,8 @@ impl Endpoint {
         self.request_json(address, body, is_missing).await
     }
 
-    /// Like [`look_up`](Self::look_up), but returns `None` only for the status of a server that
-    /// does not have the address: 404, 405 or 501.
+    /// Like [`look_up`](Self::look_up), but of the statuses that are no success, only those of a
+    /// server that does not have the address give `None`: 404, 405 and 501.
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ const PATH: &str = "/api/chat";
 /// Ollama's port, for a host that is given without one.
 const PORT: u16 = 11434;
 
-/// The default of the context that a server gives a model.
+/// The context length with which a server loads a model by default, in tokens.
 const DEFAULT_CONTEXT: u64 = 4_096;
 
 /// A model called through Ollama's own API (`POST {base}/api/chat`), always streamed.
@@ -122,12 +122,16 @@ connection_methods!(Ollama);
 bearer_methods!(Ollama);
 
 impl Ollama {
-    /// Requests the context window of the model from the server, in tokens: the window of the
-    /// loaded model (`/api/ps`) unless [`num_ctx`](Self::num_ctx) is set, else the window with
-    /// which the model will be loaded (`/api/show`), set by `num_ctx`, the model file, or the
-    /// default of 4,096. A default that was set at the start of the server is not reported. Returns
-    /// `None` if the server reports neither. Takes ten seconds at most for each of the two
-    /// requests. Changes nothing: use [`context_window`](Self::context_window) to set the window.
+    /// Requests the context window of the model from the server, in tokens. Returns `None` if the
+    /// server reports none.
+    ///
+    /// * Without [`num_ctx`](Self::num_ctx), the window of a loaded model is reported (`/api/ps`).
+    /// * Otherwise, this is the window with which the model will be loaded (`/api/show`):
+    ///   `num_ctx`, or else the window in the model file, or else the default of 4,096, and at most
+    ///   the model's maximum. A default that was set at the start of the server is not reported.
+    ///
+    /// Takes at most ten seconds for each of the two requests. Changes nothing: use
+    /// [`context_window`](Self::context_window) to set the window.
     ///
     /// # Errors
     ///

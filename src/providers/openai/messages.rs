@@ -22,7 +22,7 @@ use super::user::{UserPiece, result_pieces, user_pieces, write_user};
 /// The answer between results and a message of the user, for servers that require one.
 const BRIDGE: &[u8] = br#"{"role":"assistant","content":"OK."}"#;
 
-/// The wire of messages.
+/// The [`Wire`] of Chat Completions: the rules of the server, and the abilities of the model.
 #[derive(Clone, PartialEq)]
 pub(super) struct ChatWire {
     pub(super) rules: &'static Rules,

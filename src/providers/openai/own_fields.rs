@@ -143,8 +143,8 @@ fn chunks(block: &ProviderBlock) -> Option<Vec<Value>> {
     }
 }
 
-/// Returns the fields of several blocks: texts that follow each other, lists of details joined as
-/// in a stream, and of others the last.
+/// Returns the joined fields of several blocks. Texts of the same field are appended, lists of
+/// details are joined as in a stream, and of any other field the last value stays.
 fn joined(blocks: &[&ProviderBlock]) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut details = Details::default();

@@ -1,7 +1,7 @@
 //! The reasoning of an answer, assembled in the form in which its server accepts it back.
 //!
-//! Its block is the object of the fields that the message had. In `content`, these are the chunks
-//! of thinking, without the chunks of text.
+//! The block of the reasoning is an object with the fields of the message that had it. Of the field
+//! `content`, the block has the chunks of thinking and not the chunks of text.
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};

@@ -77,7 +77,7 @@ fn media_pieces<'a>(
     }
 }
 
-/// Returns `true` for media that the server has a form for.
+/// Returns `true` for media that the server has a form for and the model takes.
 pub(super) fn takes(part: &Part, wire: &ChatWire) -> bool {
     piece_of(part, wire).is_some()
 }
@@ -96,7 +96,8 @@ pub(super) fn has_form(part: &Part, rules: &'static Rules) -> bool {
     takes(part, &wire)
 }
 
-/// Returns the piece of a part of media. Returns `None` if the server has no form for it.
+/// Returns the piece of a part of media. Returns `None` if the server has no form for it, or the
+/// model does not take it.
 fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<UserPiece<'a>> {
     match part {
         Part::Image(_) if !wire.takes_images => None,

@@ -213,9 +213,10 @@ fn is_renamed(call: &ToolCall) -> bool {
     fields.is_some_and(|fields| fields.contains_key(CALL_ID))
 }
 
-/// Returns the form of an answer. Its reasoning stays if every item of it can be verified: it has
-/// its encrypted content, an item of the answer stands directly after it, and every call is one of
-/// the answer's items. Items of the server's own tools have no form without their ids.
+/// Returns the form of an answer. Its reasoning stays if the server can verify it: each item of
+/// reasoning has encrypted content and is directly followed by another item that the server made,
+/// and the server made every call of the answer. After a change of a call's id, the reasoning does
+/// not stay in an answer with items of hosted tools, which have no form without their ids.
 fn answer_form(parts: &[Part], tag: &str) -> AnswerForm {
     let is_own = |block: &ProviderBlock| block.provider.as_deref() == Some(tag);
     let mut reasoning = parts
@@ -252,10 +253,10 @@ fn answer_form(parts: &[Part], tag: &str) -> AnswerForm {
     }
 
     let mut calls = parts.iter().filter_map(Part::as_tool_call);
-    let has_others = || parts.iter().any(|part| matches!(part, Part::Opaque(_)));
+    let has_hosted_items = || parts.iter().any(|part| matches!(part, Part::Opaque(_)));
     match calls.any(is_renamed) {
         false => AnswerForm::Whole,
-        true if has_others() => AnswerForm::Bare,
+        true if has_hosted_items() => AnswerForm::Bare,
         true => AnswerForm::WithoutIds,
     }
 }

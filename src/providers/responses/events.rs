@@ -1,6 +1,7 @@
 //! The events of the stream and the response in them, as JSON.
 //!
-//! Strings are borrowed unless they hold escapes. A field of another type reads as absent.
+//! Strings are borrowed unless they have escapes. A field of another type reads as absent if its
+//! type here is one of the module `lenient`; for a list, another type is an error.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -137,6 +137,7 @@ fn has_thoughts(message: &Message) -> bool {
     parts.any(|part| matches!(part, Part::Thinking(_)))
 }
 
+/// Writes a message of the role `developer`; nothing for an empty text.
 pub(super) fn developer(text: &str, items: &mut Items<'_>) -> Result<()> {
     if text.is_empty() {
         return Ok(());

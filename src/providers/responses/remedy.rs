@@ -1,4 +1,4 @@
-//! A second request without the reasoning that the server refused.
+//! A second request without the reasoning and the ids that the server refused.
 
 use std::sync::{Arc, Mutex};
 
@@ -33,7 +33,7 @@ const REFUSALS: &[&str] = &[
 /// The text of a refusal to give reasoning in its encrypted form, in lower case.
 const UNSUPPORTED: &str = "encrypted content is not supported";
 
-/// The part of an answer that a model which never reasons does not have.
+/// The entry of a request's `include` that requests reasoning in its encrypted form.
 const ENCRYPTED: &str = "\"reasoning.encrypted_content\"";
 
 /// The address of a server, and the name of a model.
@@ -67,9 +67,9 @@ impl Unencrypted {
     }
 }
 
-/// Returns the second body for `error`, if the server refused the reasoning in `body`. Later
-/// requests of the run then have none of it either. If the model gives no encrypted reasoning,
-/// `record_unencrypted` is called.
+/// Returns the second body for `error`, if the server refused the reasoning or the ids in `body`.
+/// It has neither, and later requests of the run then have none of this reasoning either. If the
+/// model gives no encrypted reasoning, `record_unencrypted` is called.
 pub(super) fn remedy(
     error: &Error,
     body: &[u8],

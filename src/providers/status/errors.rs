@@ -14,12 +14,13 @@ use super::refusal::Refusal;
 /// The maximum length of an excerpt, in characters.
 const EXCERPT_LIMIT: usize = 200;
 
-/// The statuses without a reason of a server that does not know the path or the model.
+/// The statuses with which servers reply, without a reason, if they do not know the path or the
+/// model.
 const UNKNOWN_ADDRESS: [u16; 4] = [400, 404, 405, 418];
 /// The advice about a path or a model that a server does not know.
 const CHECK_ADDRESS: &str = "check the base URL and the name of the model";
 
-/// The reason why a status that is neither a success nor a refusal is an error, and the remedy.
+/// Returns the reason why a status of 100 to 199 or of 300 to 399 is an error, and the remedy.
 fn without_answer(status: u16, location: &str) -> String {
     match (status, location) {
         (300.., "") => "the server redirects to another address without naming it; set the base \
@@ -94,7 +95,8 @@ pub(crate) fn from_response(
     }
 }
 
-/// Returns `true` if the server does not know the path. A message about an unknown model names it.
+/// Returns `true` if the server does not know the path. A message about an unknown model has the
+/// word `model`.
 fn is_unknown_path(status: u16, message: &str) -> bool {
     matches!(status, 404 | 405) && !message.to_ascii_lowercase().contains("model")
 }

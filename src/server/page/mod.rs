@@ -2,7 +2,7 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `index.html`, `page.css` | the parts of the page that are always there; the looks of all |
+//! | `index.html`, `page.css` | the parts of the page that are always there; the styles |
 //! | `view.js` | elements, icons, dialogs |
 //! | `api.js`, `stream.js` | the routes; streams that survive lost connections |
 //! | `state.js` | a session, and the changes that each message of a run makes |

@@ -78,7 +78,7 @@ struct AgentReply {
 }
 
 impl AgentReply {
-    /// Describes an agent. `models` are those of all agents.
+    /// Describes an agent. `models` are those of [`models_of`].
     fn new(caller: &Caller, template: TemplateInfo, models: &[String]) -> Self {
         let others = models.iter().filter(|model| **model != template.model);
         let models = iter::once(&template.model).chain(others).cloned().collect();

@@ -129,7 +129,7 @@ impl StreamCall<'_> {
         options: LaunchOptions,
     ) -> Result<Response, ApiError> {
         let Self { app, caller, .. } = *self;
-        // Taken first, for a refused request must not have begun a run.
+        // Taken first, because a refused request must not have begun a run.
         let permit = StreamPermit::take(app.runs.quota_of(caller.id()))?;
         let client_run_id = options.client_run_id.clone();
         let run = launch(app, caller, opened, launch_input, options)?;

@@ -92,7 +92,7 @@ pub(crate) fn write_events(events: Vec<SseEvent>) -> Vec<u8> {
     bytes
 }
 
-/// A line break would begin another field, or end the event.
+/// Replaces line breaks, which would begin another field or end the event, by spaces.
 fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(['\n', '\r']) {
         text.replace(['\n', '\r'], " ").into()

@@ -11,7 +11,7 @@ use crate::sdk::{ResultMessage, SdkMessage};
 /// One step of a run, by the agent itself or by a subagent.
 #[derive(Debug)]
 pub(super) struct Step<'a> {
-    /// The subagent's run; `None` for the agent itself.
+    /// The id of the subagent's run; `None` for the agent itself.
     pub(super) subagent: Option<Arc<str>>,
     pub(super) kind: StepKind<'a>,
 }
@@ -103,7 +103,7 @@ pub(super) fn args_text(call: &ToolCall) -> Cow<'_, str> {
 pub(super) struct CallProgress<'a> {
     pub(super) id: Arc<str>,
     pub(super) data: &'a Value,
-    /// The call, if it is one that the reader has not been shown.
+    /// The call, if the conversation has it and the reader has not been shown it.
     pub(super) earlier: Option<ToolCall>,
     /// True if the reader has not been shown the call, and the conversation does not have it.
     pub(super) is_unknown: bool,
@@ -143,7 +143,9 @@ impl Output<'_> {
 pub(super) struct Subagent {
     pub(super) name: Arc<str>,
     pub(super) description: String,
+    /// The id of the call that started the run, as the reader is shown it.
     pub(super) call: Arc<str>,
+    /// The id of the run that made the call, if that is the run of a subagent.
     pub(super) parent: Option<Arc<str>>,
 }
 

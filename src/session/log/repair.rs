@@ -51,8 +51,8 @@ impl<'a> Repair<'a> {
     }
 
     /// Calls `set_aside` with each damaged part and its bytes, in the order of the log. A part
-    /// where records are missing has no bytes. A log that is too long to be in memory is read
-    /// again for it, through [`Log::read`](crate::session::Log::read).
+    /// where records are missing has no bytes. This reads a log that is too long to be in memory
+    /// again, through [`Log::read`](crate::session::Log::read).
     ///
     /// # Errors
     ///

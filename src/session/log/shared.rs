@@ -96,7 +96,7 @@ impl<L: Log> LogShared<L> {
         max_memory(self.max_session_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns the limit of the memory of a session, which has its error.
+    /// Returns the limit of the memory of a session, with the texts of the error for exceeding it.
     pub(super) fn memory_limit(&self, id: &str) -> MemoryLimit {
         let max = self.max_session_bytes.load(Ordering::Relaxed);
         let place = self.log.place(id);

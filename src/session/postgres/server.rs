@@ -11,7 +11,7 @@ use tokio_postgres::types::{ToSql, Type};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::Snapshots;
 use crate::session::remote::{
-    DamagedPart, Failure, IdPage, JoinedLog, LeaseKey, Outcome, PIECE, Removal, Server,
+    DamagedPiece, Failure, IdPage, JoinedLog, LeaseKey, Outcome, PIECE, Removal, Server,
     ServerPiece, ServerRepair, ServerTail,
 };
 use crate::util::text::truncate;
@@ -344,7 +344,7 @@ impl Database {
         &self,
         connection: &mut Connection,
         id: &str,
-        parts: &[DamagedPart],
+        parts: &[DamagedPiece],
     ) -> Outcome<()> {
         if parts.is_empty() {
             return Ok(());

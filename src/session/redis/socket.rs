@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::session::remote::timeout_for;
 
-/// A socket whose reads and writes end with the call that they belong to.
+/// A socket whose reads and writes fail after the deadline of the call that they belong to.
 ///
 /// The deadline is here and not above, because a layer such as TLS reads until it has a whole
 /// record: each of its reads may take less than a time limit, and all of them together any time.
@@ -31,8 +31,7 @@ pub(super) enum Stream {
 }
 
 impl Socket {
-    /// Creates the socket of a connection that began at `start_time`, and is made within `timeout`
-    /// since.
+    /// Creates the socket of a connection whose setup began at `start_time` and may take `timeout`.
     pub(super) fn new(stream: Stream, start_time: Instant, timeout: Duration) -> Self {
         Self {
             stream,

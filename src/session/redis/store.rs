@@ -35,7 +35,7 @@ use super::server::Keys;
 /// `appendfsync everysec` or `always`: with `no`, every write fails. Older servers need
 /// `appendfsync always`: with `everysec`, a server or machine that is killed loses acknowledged
 /// writes of the last second or two, and without an append-only file everything since the last
-/// snapshot. The store warns once, in the log, when it cannot wait. A failover to a replica loses
+/// snapshot. When it cannot wait, the store logs one warning. A failover to a replica loses
 /// the writes that the replica had not received. When the last writes of a holder were lost, its
 /// next write is refused, as if the session had been leased by another store.
 ///

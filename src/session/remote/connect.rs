@@ -76,9 +76,9 @@ pub(in crate::session) fn with_timeout<T: Send + 'static>(
 /// from the next one.
 fn connect(addresses: &[SocketAddr], until: Instant) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
-    for (address, others) in addresses.iter().zip((1..=addresses.len() as u32).rev()) {
+    for (address, remaining) in addresses.iter().zip((1..=addresses.len() as u32).rev()) {
         let time_left = until.saturating_duration_since(Instant::now());
-        match TcpStream::connect_timeout(address, (time_left / others).max(MIN_SHARE)) {
+        match TcpStream::connect_timeout(address, (time_left / remaining).max(MIN_SHARE)) {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = error,
         }

@@ -18,7 +18,7 @@ use super::lease_keeper::{HeldLease, LeaseKeeper};
 use super::options::ServerOptions;
 use super::pool::Pool;
 use super::server::{
-    DamagedPart, IdPage, LeaseKey, PIECE, Removal, Server, ServerPiece, ServerRepair, ServerTail,
+    DamagedPiece, IdPage, LeaseKey, PIECE, Removal, Server, ServerPiece, ServerRepair, ServerTail,
 };
 
 /// The time to wait for a lease, because a lease that was dropped elsewhere is released a moment
@@ -219,12 +219,12 @@ impl<'a> ReleaseWait<'a> {
 /// Damaged parts that are sent to the server together.
 #[derive(Default)]
 struct Batch {
-    parts: Vec<DamagedPart>,
+    parts: Vec<DamagedPiece>,
     bytes: usize,
 }
 
 impl Batch {
-    fn push(&mut self, part: DamagedPart) {
+    fn push(&mut self, part: DamagedPiece) {
         self.bytes += part.bytes.len() + PART_OVERHEAD;
         self.parts.push(part);
     }
@@ -356,7 +356,7 @@ impl<S: Server> Log for RemoteLog<S> {
     fn repair(&self, writer: &mut Writer<S>, repair: &Repair<'_>) -> Result<Option<String>> {
         let lease = writer.lease.key();
         let end = writer.end;
-        let send = |damaged: &[DamagedPart], cut| {
+        let send = |damaged: &[DamagedPiece], cut| {
             let repair = ServerRepair { damaged, cut };
             let is_done = self
                 .pool
@@ -371,7 +371,7 @@ impl<S: Server> Log for RemoteLog<S> {
         let mut batch = Batch::default();
         repair.for_each_part(|damage, part| {
             for (offset, piece) in pieces_of(damage.offset, part) {
-                batch.push(DamagedPart {
+                batch.push(DamagedPiece {
                     at: offset,
                     what: damage.to_string(),
                     bytes: piece.to_vec(),
@@ -466,7 +466,7 @@ mod tests {
     fn short_damaged_parts_are_sent_in_batches_of_a_few_thousand() {
         let mut batch = Batch::default();
         while !batch.is_full() {
-            batch.push(DamagedPart {
+            batch.push(DamagedPiece {
                 at: 0,
                 what: String::new(),
                 bytes: vec![0; 2],

@@ -22,7 +22,7 @@ pub(super) use log::RemoteLog;
 pub(super) use lookup::Lookup;
 pub use options::ServerOptions;
 #[cfg(feature = "postgres")]
-pub(super) use server::{DamagedPart, PIECE};
+pub(super) use server::{DamagedPiece, PIECE};
 pub(super) use server::{
     Failure, IdPage, LeaseKey, Outcome, Removal, Server, ServerPiece, ServerRepair, ServerTail,
     scrub, timeout_for,

@@ -98,7 +98,7 @@ pub(in crate::session) struct ServerTail {
 
 /// A piece of an unreadable part that is set aside.
 #[derive(Debug)]
-pub(in crate::session) struct DamagedPart {
+pub(in crate::session) struct DamagedPiece {
     /// The offset in the log.
     pub(in crate::session) at: u64,
     /// The description of the damage.
@@ -110,7 +110,7 @@ pub(in crate::session) struct DamagedPart {
 #[derive(Debug)]
 pub(in crate::session) struct ServerRepair<'a> {
     /// The pieces to set aside.
-    pub(in crate::session) damaged: &'a [DamagedPart],
+    pub(in crate::session) damaged: &'a [DamagedPiece],
     /// The number of bytes that the log is cut to; `None` if it stays.
     pub(in crate::session) cut: Option<u64>,
 }
@@ -132,7 +132,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Checks that a session with this id can be stored.
     fn check_id(&self, id: &str) -> Result<()>;
 
-    /// Returns the time at which snapshots of logs are written.
+    /// Returns the rule by which snapshots of logs are written.
     fn snapshots(&self) -> Snapshots;
 
     /// Opens a connection.
@@ -145,8 +145,8 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// `place`, which is the [`next`](IdPage::next) of an earlier page.
     fn ids(&self, connection: &mut Self::Connection, place: Option<&str>) -> Outcome<IdPage>;
 
-    /// Returns the place of the page with the ids after `prefix`, if the places are ids in their
-    /// order.
+    /// Returns the place of the page that begins with the first id after `prefix`. Returns `None`
+    /// if the server does not list ids in their order, so that a list must read all pages.
     fn place_after(&self, prefix: &str) -> Option<String> {
         let _ = prefix;
         None

@@ -106,8 +106,9 @@ impl SqliteStore {
     /// A session over the limit is neither read nor written; the [`Io`](crate::ErrorKind::Io) error
     /// names its size and this option. A write that would exceed the limit is refused, and the
     /// session stays readable: [`fork`](crate::SessionStore::fork) copies it to a new id, whose log
-    /// has only the present state and takes more writes. So do
-    /// [`export`](crate::SessionStore::export) and [`import`](crate::SessionStore::import).
+    /// has only the present state and takes more writes. An
+    /// [`export`](crate::SessionStore::export) that is [imported](crate::SessionStore::import)
+    /// under a new id has the same effect.
     ///
     /// The memory of a session is limited, too: to a third of this limit, or to 16 MiB if that is
     /// more. It is estimated from the text of each record before the record is parsed: a text takes
