@@ -1,4 +1,4 @@
-//! Agents that are built from other agents, and the origin of their questions.
+//! Agents that are built from other agents, and the origin of their permission requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

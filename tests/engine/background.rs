@@ -1,4 +1,4 @@
-//! Work that outlives its turn.
+//! Background tasks that outlive the turn that started them.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -232,8 +232,8 @@ async fn background_task_report_follows_results_of_pending_calls() {
 const TASKS: usize = 100;
 const OUTCOME: usize = 200_000;
 
-/// An agent whose model starts many tasks that end at once, and waits for them. Those that have
-/// ended are counted.
+/// An agent whose model starts many tasks that end at once, and waits for them. `ended_count`
+/// counts the tasks that have ended.
 fn busy(ended_count: &Arc<AtomicUsize>) -> AgentBuilder {
     let ended_count = ended_count.clone();
     let start = FuncTool::new("start", "Starts work", any_object(), move |cx, _| {

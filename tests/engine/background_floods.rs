@@ -1,4 +1,4 @@
-//! Background tasks that report without end.
+//! Background tasks that report progress without end.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::kit::{agent, any_object, kinds};
 
-/// More messages than any of these runs has without its task.
+/// A number of messages that no run of these tests reaches without its task.
 const MANY: usize = 500;
 
 /// A tool that begins a task which always has progress to report.
@@ -26,7 +26,7 @@ fn reporting() -> FuncTool {
     })
 }
 
-/// Reads up to [`MANY`] messages; `None` if the run has not ended by then.
+/// Reads up to [`MANY`] messages. Returns `None` if the run has not ended by then.
 async fn end_of(mut run: Run) -> Option<(Vec<SdkMessage>, RunOutput)> {
     let mut messages = Vec::new();
     while messages.len() < MANY {
@@ -84,8 +84,8 @@ async fn run_that_awaits_a_task_that_always_reports_can_be_interrupted() {
     assert_eq!(output.end, ExitReason::Interrupted);
 }
 
-/// Reads messages of a run while more are added than it reads, as a thread of a task can; `None` if
-/// it has not ended after [`MANY`].
+/// Reads a run while its task reports two messages for each that is read, as a task on another
+/// thread can. Returns `None` if the run has not ended after [`MANY`] messages.
 async fn end_of_flooded(mut run: Run, task: &TaskContext) -> Option<RunOutput> {
     for _ in 0..MANY {
         let _ = task.progress("again").now_or_never();

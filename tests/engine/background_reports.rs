@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{Bomb, agent, any_object, echo, kinds, roles, sleep, warnings, watch};
 
-/// The system messages about tasks, each with its id.
+/// Returns the system messages about tasks as texts, each with the id of its task.
 fn reports(messages: &[SdkMessage]) -> Vec<String> {
     let reports = messages.iter().filter_map(|message| match message {
         SdkMessage::System(event) => match &event.kind {

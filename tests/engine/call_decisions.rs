@@ -1,4 +1,5 @@
-//! Decisions about a call: modes set meanwhile, stops, grants, contexts and errors of hooks.
+//! Decisions about a call: permission modes that change during the run, stops, grants, contexts
+//! and errors of hooks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -166,7 +167,7 @@ async fn hook_stop_ends_the_run_when_a_sibling_call_becomes_pending() {
     );
 }
 
-/// Counts how often it is asked for a summary, and makes none.
+/// A compactor that counts its calls and returns no summary.
 struct CountCompactions(Arc<AtomicUsize>);
 
 #[async_trait]
@@ -233,7 +234,7 @@ async fn run_error_inside_a_hook_names_the_hook() {
     });
     check_blame("wrap_model_call", around).await;
 }
-/// Allows for the session, and counts the questions.
+/// Allows every call for the session, and records the questions.
 #[derive(Clone, Default)]
 struct Always(Arc<Mutex<Vec<String>>>);
 
@@ -361,7 +362,7 @@ async fn system_messages_of_the_input_apply_until_it_is_answered() {
     assert!(text.contains("In German."));
     let read_call: PendingCall = serde_json::from_str(&text).unwrap();
     assert_eq!(read_call, *stored_call);
-    // Decided one by one.
+    // Each call is decided in a run of its own.
     for _ in 0..3 {
         let calls = session.pending().await.unwrap();
         let text = serde_json::to_string(&calls).unwrap();

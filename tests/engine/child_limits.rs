@@ -52,13 +52,13 @@ async fn depth_of_an_agent_counts_from_its_own_run() {
 #[tokio::test]
 async fn number_of_subagents_is_limited_for_the_whole_tree() {
     let refused = "Error: a parent run has started its 3 subagents; raise its max_subagents";
-    // The child and two of its three children.
+    // The first delegation starts one child, so two of its three children may start.
     let child = delegating(leaf(2), 3).max_subagents(100);
     let results = results(delegating(child, 1).max_subagents(3)).await;
     assert_eq!(results[0].matches("found []").count(), 2, "{results:?}");
     assert_eq!(results[0].matches(refused).count(), 1, "{results:?}");
 
-    // A child that allows fewer counts its own.
+    // A child with a lower limit counts its own subagents.
     let child = delegating(leaf(1), 2).max_subagents(1);
     let results = self::results(delegating(child, 1)).await;
     assert_eq!(results[0].matches("found []").count(), 1, "{results:?}");

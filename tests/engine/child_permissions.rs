@@ -1,4 +1,4 @@
-//! What a child run may do: no more than its parent run.
+//! Permissions of a child run, which are at most those of its parent run.
 
 use agentcore::hooks::PermissionHook;
 use agentcore::permission::PermissionRules;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{Gate, Log, agent, any_object, asking, logged, result_texts, watch};
 
-/// A tool that reads, as far as it says, and runs `child`.
+/// A tool that runs `child`, and declares that it only reads.
 fn delegate(child: Agent) -> FuncTool {
     let run = move |cx: agentcore::ToolContext, _args: Value| {
         let session = child.session(format!("child_{}", cx.call_id()));
@@ -23,7 +23,7 @@ fn delegate(child: Agent) -> FuncTool {
     FuncTool::new("delegate", "Delegates", any_object(), run).side_effect(SideEffect::ReadOnly)
 }
 
-/// An agent that calls `act` and notes it.
+/// An agent that calls `act` and logs the call.
 fn acting(log: &Log) -> AgentBuilder {
     let model = ScriptedModel::new().call("act", json!({})).say("acted");
     agent(model).tool(logged("act", log))
@@ -35,7 +35,7 @@ fn delegating(child: AgentBuilder) -> AgentBuilder {
     agent(model).tool(delegate(child.build().unwrap()))
 }
 
-/// What the child's calls came to.
+/// Runs an agent that delegates, and returns the results of the child's calls.
 async fn came_to(parent: AgentBuilder) -> String {
     let output = parent.build().unwrap().run("Go").await.unwrap();
     result_texts(&output.messages).join("; ")
@@ -178,7 +178,7 @@ async fn child_allowances_do_not_answer_a_parent_question() {
     assert!(said.starts_with("Error: "), "{said}");
     assert_eq!(log.len(), 0);
 
-    // What the parent's own registry allows needs no question in the child either.
+    // A call that the parent's own registry allows asks no question in the child either.
     let said = came_to(parent(acting(&log)).registry(&registry())).await;
     assert_eq!(said, "act ran");
 }
@@ -224,7 +224,7 @@ async fn panicking_parent_gate_denies_the_child_call() {
     assert_eq!(log.len(), 0);
 }
 
-/// A hook whose files are memory.
+/// A hook that declares these paths as memory.
 struct Memory(&'static [&'static str]);
 
 impl Hook for Memory {

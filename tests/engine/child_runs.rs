@@ -192,7 +192,7 @@ async fn failed_child_run_is_an_error_result() {
     }
 }
 
-/// A model that uses exactly what it may, and reports it.
+/// A model that uses all output tokens that a request allows, and adds them to `spent`.
 fn greedy(prices: Prices, spent: Arc<AtomicU64>) -> FunctionModel {
     let profile = ModelProfile::default()
         .with_prices(prices)
@@ -216,7 +216,7 @@ fn greedy(prices: Prices, spent: Arc<AtomicU64>) -> FunctionModel {
 
 #[tokio::test(start_paused = true)]
 async fn parallel_children_never_exceed_the_parent_budget() {
-    // One output token costs a thousandth of a dollar: 2500 fit into 2.5.
+    // One output token costs a thousandth of a dollar, so a budget of 2.5 dollars pays for 2500.
     let prices = Prices::new(0.0, 1000.0);
     let spent = Arc::<AtomicU64>::default();
     let child = agent(greedy(prices, spent.clone())).build().unwrap();
@@ -265,7 +265,8 @@ async fn child_run_ends_with_its_parent() {
     }
 }
 
-/// Interrupts a run after a second, in a call that runs `child`. Returns the text of the result.
+/// Runs `child` in a call of a run that is interrupted after a second. Returns the text of the
+/// call's result.
 async fn interrupted_call(child: Agent) -> String {
     let model = ScriptedModel::new().call("delegate", json!({}));
     let parent = agent(model).tool(delegate(child)).build().unwrap();
@@ -384,7 +385,7 @@ async fn child_question_is_unanswered_when_the_parent_has_no_responder() {
     assert_eq!(log.len(), 0);
 }
 
-/// A model that counts the calls in progress, and the most at once.
+/// A model that counts its calls in progress in `now`, and their maximum in `most`.
 fn counting(now: Arc<AtomicU64>, most: Arc<AtomicU64>) -> FunctionModel {
     FunctionModel::stream(move |_request| {
         let (now, most) = (now.clone(), most.clone());

@@ -1,4 +1,4 @@
-//! The sessions of subagents: their user, their parent, lists and deletion.
+//! Sessions of subagents: their user, their parent, lists and deletion.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -87,7 +87,7 @@ async fn deleted_session_takes_those_of_its_subagents_with_it() {
     assert!(!agent.session("s").delete().await.unwrap());
 }
 
-/// A store whose list has only the newest session.
+/// A store whose list contains only the newest session.
 struct NewestListed(ThreadStore);
 
 #[async_trait]
@@ -199,7 +199,7 @@ async fn session_that_a_user_began_stays_the_users() {
     assert_eq!(helper.sessions().await.unwrap().len(), 2);
 }
 
-/// A model that gives its call the same id each time, as some servers do.
+/// A model that gives its call the same id in every run, as some servers do.
 fn calling_as_before(tool: &'static str, args: serde_json::Value) -> FunctionModel {
     FunctionModel::new(move |request| {
         let mut messages = request.messages.iter();

@@ -1,4 +1,4 @@
-//! The messages of child runs in the stream of their parent.
+//! Messages of child runs in the stream of their parent.
 
 use agentcore::model::{ModelProfile, Prices};
 use agentcore::sdk::{SystemKind, TaskNotification, TaskStarted, TaskState};
@@ -26,7 +26,7 @@ fn delegating(child: Agent) -> Agent {
     agent(model).tool(delegate(child)).build().unwrap()
 }
 
-/// A model with prices whose answers each use so many tokens.
+/// A model with prices, each answer of which uses `tokens` tokens.
 fn priced(tokens: u64) -> ScriptedModel {
     ScriptedModel::new()
         .with_profile(ModelProfile::default().with_prices(Prices::new(1.0, 1.0)))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{agent, any_object, result_texts, sleep};
 
-/// An answer that takes a minute after its first words.
+/// A model whose answer ends a minute after its first text.
 fn slow_answer(prices: Prices) -> ScriptedModel {
     ScriptedModel::new()
         .step(Step::text("slow").delayed(Duration::from_secs(60)))
@@ -24,8 +24,8 @@ fn profile(prices: Prices) -> ModelProfile {
         .with_max_output_tokens(1000)
 }
 
-/// A tool that begins a run of `first`, lets it go as far as its model call, runs `second` to its
-/// end without polling `first`, and then `first` to its end.
+/// A tool that polls a run of `first` until it waits for its model, runs `second` to its end
+/// without polling `first`, and then `first` to its end.
 fn one_after_the_other(first: Agent, second: Agent) -> FuncTool {
     FuncTool::new("delegate", "Runs two children", any_object(), {
         move |cx: ToolContext, _args: Value| {
@@ -63,7 +63,8 @@ fn delegating(first: ScriptedModel, second: ScriptedModel) -> AgentBuilder {
 
 #[tokio::test(start_paused = true)]
 async fn child_that_waits_for_an_unpolled_siblings_reservation_fails() {
-    // One output token costs a thousandth of a dollar: the first child reserves the whole budget.
+    // One output token costs a thousandth of a dollar, so the first child reserves the whole
+    // budget.
     let prices = Prices::new(0.0, 1000.0);
     let second = ScriptedModel::new()
         .say("quick")

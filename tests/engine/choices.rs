@@ -1,4 +1,4 @@
-//! Questions with answers to pick from, in the stream of a run.
+//! Questions with a list of answers, in the stream of a run.
 #![cfg(feature = "tools")]
 
 use agentcore::testing::{ScriptedInteractor, ScriptedModel};
@@ -24,7 +24,7 @@ fn asking(questions: &[Value]) -> AgentBuilder {
     agent(model).tool(ask_user_question_in_stream())
 }
 
-/// The result of the call whose questions are answered so.
+/// Returns the results of a call that asks `questions`, each answered by `answer`.
 async fn result(questions: &[Value], answer: impl Fn(&PermissionRequest) -> Answer) -> Vec<String> {
     let mut run = asking(questions).build().unwrap().run("Go");
     let responder = run.responder();

@@ -73,8 +73,8 @@ async fn rule_about_an_agent_denies_delegation() {
     }
 }
 
-/// A model that makes these calls, in which `ID` stands for the id of the first task, and then
-/// answers with the number of messages.
+/// A model that makes `calls` one after the other, with the id of the first task in place of `ID`,
+/// and then answers `done`.
 fn calling(calls: Vec<(&'static str, Value)>) -> FunctionModel {
     FunctionModel::new(move |request: ModelRequest| {
         let results: Vec<_> = request.messages.tool_messages().collect();
@@ -107,7 +107,7 @@ async fn async_task_is_checked_listed_and_awaited() {
         ("await_async_tasks", json!({})),
         (
             "await_async_tasks",
-            // A whole number, as JSON Schema defines it.
+            // JSON Schema accepts 60000.0 as an integer.
             json!({"task_ids": ["ID"], "timeout": 60_000.0}),
         ),
         ("check_async_task", json!({"task_id": "ID"})),
@@ -195,7 +195,7 @@ async fn cancelled_task_has_no_result() {
 #[tokio::test]
 async fn update_to_a_full_mailbox_is_refused() {
     let begin = FuncTool::new("begin", "Begins", any_object(), |cx, _args| async move {
-        // It never reads its messages.
+        // The task does not read its messages.
         let id = cx.tasks().spawn("build", pending::<TaskOutcome>());
         format!("It is {id}")
     });

@@ -1,4 +1,4 @@
-//! Answers that change the arguments of a call: in the stream, from a confirmer, from above.
+//! Answers that change the arguments of a call: from the stream, a confirmer or the parent run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{Gate, Log, agent, any_object, asking, progress, result_texts};
 
-/// A tool that logs its arguments, of which `n` is a number.
+/// A tool that logs its arguments, of which `n` must be an integer.
 fn act(log: &Log) -> FuncTool {
     let log = log.clone();
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
@@ -24,7 +24,7 @@ fn act(log: &Log) -> FuncTool {
     })
 }
 
-/// An agent that calls `act` with 1, and is asked about it.
+/// An agent whose only call is `act` with `n` 1, about which its gate asks.
 fn acting(log: &Log) -> AgentBuilder {
     let model = ScriptedModel::new()
         .call("act", json!({"n": 1}))
@@ -35,7 +35,7 @@ fn acting(log: &Log) -> AgentBuilder {
         .permissions(asking())
 }
 
-/// Gives the same answer to every question, and counts them.
+/// Changes the arguments of every call to the same value, and counts the questions.
 #[derive(Clone)]
 struct Edits(Value, Arc<AtomicUsize>);
 
@@ -57,7 +57,7 @@ impl Confirmer for Edits {
     }
 }
 
-/// Runs an agent whose only question is answered in the stream.
+/// Runs an agent that asks once, and gives `answer` in the stream.
 async fn answered(agent: &Agent, answer: Answer) -> (Vec<SdkMessage>, RunOutput) {
     let mut run = agent.run("Go");
     let (responder, mut answer) = (run.responder(), Some(answer));
@@ -72,7 +72,7 @@ async fn answered(agent: &Agent, answer: Answer) -> (Vec<SdkMessage>, RunOutput)
     (messages, run.into_output().unwrap())
 }
 
-/// The result of the call when a confirmer edits it to these arguments.
+/// Runs an agent whose confirmer changes the arguments of the call to `args`.
 async fn edited(agent: AgentBuilder, args: Value) -> RunOutput {
     let edits = Edits::new(args);
     let agent = agent.confirmer(edits.clone()).build().unwrap();
@@ -118,7 +118,7 @@ async fn edit_from_a_confirmer_runs_the_call_with_the_other_arguments() {
     assert_eq!(*first_call(&output).args, json!({"n": 1}), "the history");
 }
 
-/// A run that delegates to an agent which calls `act`; the tool `delegate` returns its results.
+/// An agent that delegates to `child`; the tool `delegate` returns the results of its calls.
 fn delegating(child: AgentBuilder) -> AgentBuilder {
     let child = child.build().unwrap();
     let delegate = move |cx: agentcore::ToolContext, _args: Value| {

@@ -1,4 +1,4 @@
-//! Counts of tokens by the provider near the limit of a compactor.
+//! Token counts of the provider for requests near the limit of a compactor.
 
 use std::panic::panic_any;
 use std::sync::{Arc, Mutex};
@@ -22,9 +22,9 @@ use crate::kit::{agent, any_object, echo, kinds, warnings, watch};
 
 /// The tokens above which a request is too long.
 const LIMIT: u64 = 1_000;
-/// Letters of an input whose estimate is near the limit, on either side of it.
+/// Numbers of letters on both sides of the limit, and near it.
 const NEAR: [usize; 2] = [900, 1_100];
-/// Letters of an input whose estimate is far from the limit.
+/// Numbers of letters on both sides of the limit, and far from it.
 const FAR: [usize; 2] = [600, 1_500];
 
 type Count = Result<Option<u64>>;
@@ -49,12 +49,12 @@ impl Counting {
         }
     }
 
-    /// Counts this number of tokens, whatever it is asked.
+    /// Creates a model that reports `tokens` for every request.
     fn fixed(inner: ScriptedModel, tokens: u64) -> Self {
         Self::new(inner, move || ready(Ok(Some(tokens))).boxed())
     }
 
-    /// The number of counts so far.
+    /// Returns the number of counts so far.
     fn counts(&self) -> usize {
         self.counted.lock().unwrap().len()
     }
@@ -81,7 +81,7 @@ impl Model for Counting {
     }
 }
 
-/// One token for each letter.
+/// Counts one token for each letter.
 struct Letters;
 
 impl TokenCounter for Letters {
@@ -114,7 +114,7 @@ fn builder(model: &Counting) -> AgentBuilder {
         .token_counter(Letters)
 }
 
-/// A history of so many letters.
+/// Returns a history of about `letters` letters.
 fn history(letters: usize) -> Messages {
     let text = "y".repeat(letters);
     Messages::new().human(text).ai("I see.").human("Go")
@@ -132,7 +132,7 @@ fn compactions(messages: &[SdkMessage]) -> usize {
     boundaries.count()
 }
 
-/// A model that calls a tool in so many turns, whose server reports no usage.
+/// A model that calls a tool in `count` turns, and whose server reports no usage.
 fn turns(count: usize) -> ScriptedModel {
     let turns = 0..count;
     let model = turns.fold(ScriptedModel::new(), |model, n| {
@@ -141,8 +141,8 @@ fn turns(count: usize) -> ScriptedModel {
     model.say("done")
 }
 
-/// Runs a model whose count fails, on either side of the limit: the estimate decides, there is one
-/// warning, and the model is not asked again in the next turn.
+/// Checks that the estimate decides on both sides of the limit when the count fails: there is a
+/// warning if there is a `reason`, and the next turn does not ask for a count again.
 async fn estimate_decides(
     count: impl Fn() -> BoxFuture<'static, Count> + Clone + Send + Sync + 'static,
     reason: Option<&str>,
@@ -192,7 +192,7 @@ async fn panicking_count_leaves_the_estimate() {
 #[tokio::test]
 async fn missing_count_leaves_the_estimate_without_a_warning() {
     estimate_decides(|| ready(Ok(None)).boxed(), None).await;
-    // No request has no tokens.
+    // Zero is no valid count, since no request is empty.
     estimate_decides(|| ready(Ok(Some(0))).boxed(), None).await;
 }
 
@@ -245,7 +245,7 @@ async fn count_that_panics_when_it_is_dropped_leaves_the_estimate() {
 
 #[tokio::test]
 async fn exact_count_above_the_estimate_compacts() {
-    // The server refuses what is too long; the agent never sends it.
+    // The server would refuse the request, so the agent must not send it.
     let inner = ScriptedModel::new()
         .expect(|request| assert_eq!(request.messages.len(), 2, "a summary and the input"))
         .say("done");
@@ -272,7 +272,7 @@ async fn exact_count_below_the_estimate_does_not_compact() {
 
 #[tokio::test]
 async fn count_is_the_base_of_later_estimates() {
-    // Of 850 counted tokens a tenth is added in some turns, and no turn asks twice.
+    // The model is asked again once more than a tenth of the tokens is estimated.
     let model = Counting::fixed(turns(12), 850);
     let (messages, output) = run(&model, NEAR[0]).await;
     assert_eq!(output.text, "done");
@@ -305,7 +305,8 @@ async fn count_is_not_asked_without_a_compactor() {
 
 #[tokio::test]
 async fn count_is_not_asked_when_the_provider_has_just_reported() {
-    // Far from the limit by estimate; by report near it, where 29 estimated tokens could matter.
+    // The estimate is far from the limit. The reported usage is near it, but less than a tenth of
+    // the tokens is estimated.
     let inner = ScriptedModel::new().with_usage(Usage::new(970, 5));
     let inner = inner
         .call("echo", json!({"text": "a"}))
@@ -319,8 +320,8 @@ async fn count_is_not_asked_when_the_provider_has_just_reported() {
 
 #[tokio::test]
 async fn only_unreported_tokens_are_uncertain() {
-    // 600 reported tokens and about so many estimated ones. A fifth of all tokens fewer would be
-    // below the limit, a fifth of the estimated ones fewer is not.
+    // 600 tokens are reported, and `letters` more are estimated. For 560 letters, an error of a
+    // fifth of the estimated tokens does not matter, although a fifth of all tokens would.
     for (letters, counts) in [(560, 0), (420, 1)] {
         let inner = ScriptedModel::new()
             .call("sized", json!({"n": letters}))
@@ -391,8 +392,8 @@ async fn counted_request_is_the_one_that_is_sent() {
     assert_eq!(counted.hosted_tools, sent.hosted_tools);
     assert_eq!(counted.max_output_tokens, Some(70));
 
-    // Hooks change the request behind the count: the encoded history of the one must not pass for
-    // that of the other.
+    // Hooks change the request after the count, so the two requests must not share an encoded
+    // history.
     assert!(sent.provider_cache().take::<&str>().is_some());
     assert!(counted.provider_cache().take::<&str>().is_none());
 }

@@ -1,5 +1,5 @@
-//! What a first program uses: the stream without another import, texts, phases of a call, answers
-//! to questions, errors that `main` prints.
+//! Items that a first program uses: the stream without another import, texts, phases of a call,
+//! answers to questions, and errors that `main` prints.
 
 use std::error::Error as _;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Decisions of gates: arguments, contexts and questions, and their order beside those of hooks.
+//! Decisions of gates: arguments, contexts and questions, and their order among those of hooks.
 
 use std::sync::{Arc, Mutex};
 
@@ -31,13 +31,13 @@ fn pre(decision: ToolDecision) -> FnHook {
     })
 }
 
-/// The first result of a run of this agent.
+/// Runs an agent and returns the text of its first result.
 async fn result(agent: AgentBuilder) -> String {
     let output = agent.build().unwrap().run("Go").await.unwrap();
     result_texts(&output.messages).remove(0)
 }
 
-/// Gives one answer, and keeps the questions and the arguments that were shown.
+/// Gives one answer to every question, and records the questions and the arguments shown with them.
 #[derive(Clone)]
 struct Keeps(Answer, Arc<Mutex<Vec<(String, Value)>>>);
 

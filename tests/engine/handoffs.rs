@@ -24,7 +24,7 @@ fn to(agent: &str) -> Value {
     json!({"agent": agent, "reason": "It is theirs"})
 }
 
-/// A model whose turns cost 100 and 10 tokens, and 0.02 dollars.
+/// A model each turn of which uses 100 input and 10 output tokens, and costs 0.02 dollars.
 fn model(id: &'static str) -> ScriptedModel {
     let profile = ModelProfile::default().with_prices(Prices::new(100.0, 1000.0));
     ScriptedModel::new()
@@ -112,7 +112,7 @@ async fn process_that_ends_between_two_runs_loses_no_handoff() {
     let first = group(first);
     assert_eq!(first.run("s", "1").await.unwrap().text, "t1");
 
-    // It ends after the handoff was stored, before the next run begins.
+    // The process ends after the handoff was stored and before the next run begins.
     let mut run = first.run("s", "2");
     let mut inits = 0;
     while let Some(message) = run.next().await {
@@ -148,7 +148,7 @@ async fn system_messages_of_the_input_reach_the_next_agent() {
     assert_eq!(has_prompt, [true, false]);
 }
 
-/// Allows for the session, and counts the questions.
+/// Allows every call for the session, and counts the questions.
 #[derive(Clone, Default)]
 struct Granting(Arc<AtomicUsize>);
 
@@ -400,7 +400,7 @@ async fn rules_restrict_handoffs() {
 async fn subagent_cannot_hand_over_the_conversation() {
     let mut registry = SubagentRegistry::new();
     let scout = SubagentDefinition::new("Looks around", "You look around.");
-    // A definition that does not list the tool withholds it.
+    // The definition lists the tool, since it would be withheld otherwise.
     let scout = scout.with_tools(["handoff"]);
     registry.register("scout", scout).unwrap();
     let scout = ScriptedModel::new()
@@ -520,7 +520,7 @@ async fn interrupted_run_begins_no_other() {
     assert_eq!(run.await.unwrap().end, ExitReason::Interrupted);
 }
 
-/// A store that cannot be read.
+/// Faults of a store that cannot be read.
 enum Unreadable {
     Fails,
     Hangs,

@@ -1,4 +1,4 @@
-//! Inputs that would take a history over its limit, and results of many parts.
+//! Inputs that would exceed the limit of a history, and results of many parts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,10 +14,10 @@ use serde_json::json;
 
 use crate::kit::{agent, any_object, roles, stored, warnings, watch};
 
-/// The limit of the tests.
+/// The limit of a history in these tests.
 const LIMIT: usize = 100_000;
 
-/// A model that says `ok`.
+/// A model that answers `ok`.
 fn answering() -> FunctionModel {
     FunctionModel::new(|_| {
         vec![
@@ -27,7 +27,7 @@ fn answering() -> FunctionModel {
     })
 }
 
-/// A model that calls `act` when it is asked to `Go`, and says `ok` otherwise.
+/// A model that calls `act` for the input `Go`, and answers `ok` otherwise.
 fn acting() -> FunctionModel {
     FunctionModel::new(|request| {
         let (event, reason) = match &*request.messages.last().unwrap().text() {
@@ -41,10 +41,10 @@ fn acting() -> FunctionModel {
     })
 }
 
-/// The handle of the run that a tool of the test sends messages to.
+/// The handle of the run that the tool `act` steers.
 type Slot = Arc<OnceLock<RunHandle>>;
 
-/// Runs the session with this input, and gives the slot the handle of the run.
+/// Runs the session `s` with `input`, and stores the handle of the run in `slot`.
 async fn watch_with(
     agent: &Agent,
     slot: &Slot,
@@ -129,7 +129,7 @@ async fn message_to_a_run_over_the_limit_is_reported_and_only_the_next_is_stored
     history.validate_for_model().unwrap();
 }
 
-/// Runs a session of 35,000 bytes, and sends it messages that do not fit together.
+/// Checks that messages to a session of 35,000 bytes are dropped if they do not fit.
 async fn check_steering(builder: AgentBuilder) {
     let slot = Slot::default();
     let messages = vec![input(40_000), input(40_000), Message::human("And this one")];
@@ -253,7 +253,7 @@ async fn message_of_before_stop_that_does_not_fit_ends_the_run() {
     assert_eq!(agent.session("s").run("Hi").await.unwrap().text, "ok");
 }
 
-/// Summarizes the first two messages, and only when it has to.
+/// Summarizes the first two messages, only if a compaction is requested.
 struct FirstTwo;
 
 #[async_trait]
@@ -298,7 +298,7 @@ async fn input_with_answers_of_its_own_over_the_limit_is_removed() {
     assert_eq!(agent.session("s").run("Hi").await.unwrap().text, "ok");
 }
 
-/// A part takes a hundred times the bytes of a short text in it.
+/// In memory, a part takes a hundred times the bytes of its short text.
 #[tokio::test]
 async fn results_of_many_parts_leave_the_history_within_its_limit() {
     const CALLS: usize = 16;

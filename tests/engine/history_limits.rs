@@ -1,4 +1,4 @@
-//! Histories that would outgrow memory although each answer and each result is within its limit.
+//! Histories that would exceed memory although each answer and each result is within its limit.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ use crate::kit::{Log, agent, any_object, logged, roles, sleep, stored};
 /// The limit of most tests.
 const LIMIT: usize = 100_000;
 
-/// Arguments that take about so many bytes in memory, and far fewer tokens.
+/// Arguments that take about `bytes` bytes in memory, and far fewer tokens.
 fn args(bytes: usize) -> Value {
     json!({"a": vec![0; bytes / 37]})
 }
 
-/// A model that says `I act.` and calls `act` with so many bytes each time it is asked.
+/// A model each answer of which is `I act.` and a call of `act` with about `bytes` bytes.
 fn calling(bytes: usize) -> FunctionModel {
     FunctionModel::new(move |request| {
         let call = ToolCall::new(format!("c{}", request.messages.len()), "act", args(bytes));
@@ -36,7 +36,7 @@ fn calling(bytes: usize) -> FunctionModel {
     })
 }
 
-/// A model that answers `Go` with so many calls of `act`, with so many bytes each.
+/// A model that answers `Go` with `count` calls of `act`, each of about `bytes` bytes.
 fn calling_at_once(count: usize, bytes: usize) -> FunctionModel {
     FunctionModel::new(move |request| {
         let is_first = request.messages.last().unwrap().text() == "Go";
@@ -58,7 +58,7 @@ fn limited(model: impl Model, log: &Log) -> AgentBuilder {
         .max_history_bytes(LIMIT)
 }
 
-/// A history of one turn that made a call of so many bytes.
+/// Returns a history of one turn with a call of about `bytes` bytes.
 fn turn(bytes: usize) -> Messages {
     let call = ToolCall::new("old", "act", args(bytes));
     Messages::new()
@@ -266,7 +266,7 @@ async fn texts_over_the_bytes_of_the_history_end_the_run_and_stay_up_to_three_qu
     );
 }
 
-/// The number of bytes that an error says there are.
+/// Returns the number of bytes that the text of an error names.
 fn bytes_in(error: &Error) -> usize {
     let (_, end) = error.text().split_once(" has ").unwrap();
     let (number, _) = end.split_once(' ').unwrap();
@@ -490,8 +490,8 @@ fn slow() -> FuncTool {
     })
 }
 
-/// A tool that runs so many children at once, each of which makes one slow call of so many bytes
-/// and says `ok`. Its result has the text of each, or its error.
+/// A tool that runs `children` children at once. Each makes one slow call of about `bytes` bytes
+/// and answers `ok`. The result has the text or the error of each child.
 fn delegating(children: usize, bytes: usize) -> FuncTool {
     FuncTool::new(
         "delegate",

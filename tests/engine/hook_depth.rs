@@ -1,4 +1,4 @@
-//! Hooks around calls, polled one inside the other.
+//! Hooks that wrap calls, nested in each other.
 
 use agentcore::testing::ScriptedModel;
 use agentcore::{Agent, AgentBuilder, ErrorKind, hook};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::kit::small_stack::survives;
 use crate::kit::{agent, delegate, result_texts};
 
-/// `builder` with `count` hooks that wrap model calls, and as many that wrap tool calls.
+/// Adds `count` hooks that wrap model calls, and as many that wrap tool calls.
 fn with_wrapping_hooks(builder: AgentBuilder, count: usize) -> AgentBuilder {
     (0..count).fold(builder, |builder, _| {
         builder
@@ -20,7 +20,7 @@ fn with_wrapping_hooks(builder: AgentBuilder, count: usize) -> AgentBuilder {
     })
 }
 
-/// An agent that delegates to an agent of its kind, `depth` deep, each with `hooks` hooks.
+/// An agent that delegates to an agent of the same kind, `depth` deep, each with `hooks` hooks.
 fn nested(depth: u32, hooks: usize) -> Agent {
     let model = ScriptedModel::new();
     let builder = match depth {

@@ -1,4 +1,4 @@
-//! Hooks that do odd things: what of it counts, and what the history keeps.
+//! Hooks with unusual results, and their effect on the run and its history.
 
 use agentcore::hook::{self, FnHook};
 use agentcore::sdk::{ApiStreamEvent, SystemKind};
@@ -145,7 +145,7 @@ async fn post_tool_use_hooks_run_in_order_and_only_for_calls_that_ran() {
         "x a:false b:false"
     );
 
-    // A call that did not run has no result to look at.
+    // A call that did not run has no result for `post_tool_use`.
     assert_eq!(
         answer_of(vec![post("a"), deny]).await.content.text(),
         "Error: no"
@@ -202,7 +202,7 @@ async fn stop_in_a_hook_ends_the_run_before_its_next_turn() {
         assert_eq!(output.turns, u32::from(is_called));
         assert_eq!(model.requests().len(), usize::from(is_called));
 
-        // The call of the response has run.
+        // A stop while a request is prepared lets the calls of its response run.
         let expected: &[&str] = if is_called { &["x"] } else { &[] };
         assert_eq!(result_texts(&output.messages), expected);
     }
@@ -328,7 +328,7 @@ async fn event_tap_sees_a_start_per_attempt_and_a_stop_on_success_only() {
 
 #[tokio::test]
 async fn muted_failed_attempt_emits_no_restart() {
-    // The first attempt is not shown, so the second has nothing to take back.
+    // The first attempt emits no events, so there is nothing to restart.
     let hook = hook::wrap_model_call("mute first", |request, next| async move {
         match next.run(request.clone().mute_events()).await {
             Ok(response) => Ok(response),

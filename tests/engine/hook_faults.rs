@@ -1,4 +1,4 @@
-//! What becomes of a hook that errs, panics or hangs, phase by phase.
+//! Hooks that fail, panic or hang, in each phase.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::kit::{agent, any_object, echo, result_texts, roles, sleep, stored, warnings, watch};
 
-/// How a hook goes wrong, and what the error says of it.
+/// The fault of a hook.
 #[derive(Clone, Copy)]
 enum Fault {
     Error,
@@ -38,7 +38,7 @@ impl Fault {
     }
 }
 
-/// Changes all that a hook can change through its context.
+/// Changes all state that a hook can change through its context.
 fn change_state(cx: &RunContext) {
     cx.set_value(1_u8);
     cx.with_state(|mut view| {
@@ -129,7 +129,7 @@ async fn failed_model_call_discards_the_changes_of_all_its_hooks() {
     assert_eq!((state.todos.len(), &*state.todos[0].title), (1, "kept"));
     assert!(state.files.is_empty() && state.values.len() == 1);
 
-    // Readers receive the change back as well.
+    // The stream reports the undone change as well.
     let last = messages.iter().rev().find_map(|message| match message {
         SdkMessage::System(event) => match &event.kind {
             SystemKind::StateChanged { todos, files } => Some((todos.clone(), files.clone())),

@@ -1,6 +1,6 @@
-//! The texts that hooks put before models and people, against files in `tests/data/hooks/`.
+//! Texts of hooks for models and people, compared with files in `tests/data/hooks/`.
 //!
-//! `UPDATE_HOOK_TEXTS=1` writes them anew.
+//! `UPDATE_HOOK_TEXTS=1` writes the files.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Hooks: their order, what they may change, and what becomes of their failures.
+//! Hooks: their order, the changes they may make, and their failures.
 
 use std::time::Duration;
 
@@ -176,7 +176,7 @@ async fn invalid_messages_from_modify_request_are_a_hook_error() {
     assert_eq!(roles(&stored(&agent, "s").await), "user");
 }
 
-/// A hook around the model call that adds a result which no call asked for.
+/// A hook around the model call that adds a result without a call.
 fn orphan_result(name: &'static str) -> FnHook {
     hook::wrap_model_call(name, |mut request, next| async move {
         request.messages = request.messages.tool("nobody", "asked", "this");

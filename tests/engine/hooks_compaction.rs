@@ -1,4 +1,4 @@
-//! Compactions that fail, are asked for at odd moments, or meet odd histories.
+//! Compactions that fail, are requested at unusual times, or meet unusual histories.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::hooks_summaries::{store, turns};
 use crate::kit::{agent, any_object, kinds, warnings, watch};
 
-/// A summarizer that fails, and how often it was asked.
+/// A summarizer that fails, and the number of its calls.
 fn failing() -> (FunctionModel, Arc<AtomicUsize>) {
     let asked = Arc::<AtomicUsize>::default();
     let model = FunctionModel::new({
@@ -38,7 +38,7 @@ fn compactions(messages: &[SdkMessage]) -> usize {
         .count()
 }
 
-/// A tool whose result has as many characters as it is asked for.
+/// A tool whose result has `n` characters.
 fn sized() -> FuncTool {
     FuncTool::new("sized", "Says x", any_object(), |_cx, args| async move {
         "x".repeat(args["n"].as_u64().unwrap_or_default() as usize)
@@ -47,7 +47,8 @@ fn sized() -> FuncTool {
 
 #[tokio::test]
 async fn failed_summarization_is_retried_after_the_history_has_grown() {
-    // Of 4,000 tokens at the beginning a twentieth are 200. A turn has some 20 without its result.
+    // Of 4,000 tokens at the beginning, a twentieth are 200. A turn has about 20 without its
+    // result.
     for (chars, turns, expected) in [(0, 40, 2..=5), (400, 40, 8..=17), (2_000, 9, 10..=10)] {
         let (summarizer, asked) = failing();
         let mut model = ScriptedModel::new();
@@ -109,7 +110,7 @@ async fn compaction_can_be_forced_after_a_failed_one() {
     model.assert_finished();
     summarizer.assert_finished();
 
-    // By hand it is asked whatever happened before.
+    // A requested compaction asks the summarizer again, even after a failure.
     let summarizer = ScriptedModel::new()
         .fail(Error::new(ErrorKind::Auth, "no key"))
         .say("Small talk.");
@@ -124,7 +125,7 @@ async fn compaction_can_be_forced_after_a_failed_one() {
     summarizer.assert_finished();
 }
 
-/// A tool that waits until somebody lets it go.
+/// A tool that reports progress, which waits for a reader, and then returns.
 fn asking(name: &'static str) -> FuncTool {
     FuncTool::new(name, "Waits", any_object(), |cx, _args| async move {
         cx.progress("here").await;
@@ -132,7 +133,7 @@ fn asking(name: &'static str) -> FuncTool {
     })
 }
 
-/// Runs the agent; while its tool runs, a compaction is asked for, twice.
+/// Runs the agent, and requests a compaction twice while its tool runs.
 async fn ask_in_call(
     agent: &agentcore::Agent,
 ) -> (Vec<SdkMessage>, agentcore::Result<agentcore::RunOutput>) {
@@ -155,7 +156,7 @@ async fn compaction_requested_during_a_call_runs_once_after_its_result() {
         ScriptedModel::new()
             .call("ask", json!({}))
             .expect(|request| {
-                // The call and its result are the last two messages.
+                // A summary, and then the call and its result.
                 assert_eq!(request.messages.len(), 3);
                 assert_eq!(request.messages.last_content(), "there");
             })
@@ -190,7 +191,7 @@ async fn compaction_request_without_effect_is_a_warning() {
     let nothing = "a compaction was requested, but there is nothing to shorten";
     assert_eq!(warnings(&messages), [nothing]);
 
-    // The last model call has begun: there is no later one in this run.
+    // The last model call has begun, so the request cannot take effect in this run.
     let model = ScriptedModel::new()
         .say("hi")
         .delayed(Duration::from_secs(1));
@@ -206,7 +207,7 @@ async fn compaction_request_without_effect_is_a_warning() {
     assert_eq!(warnings(&messages), [late]);
 }
 
-/// Reasoning that must come back as it was.
+/// A thinking block, which must be sent back unchanged.
 fn thinking(n: usize) -> Part {
     let raw = json!({"type": "thinking", "thinking": format!("hm {n}"), "signature": "c2ln"});
     let raw = serde_json::value::to_raw_value(&raw).unwrap();
@@ -266,7 +267,7 @@ async fn compaction_keeps_thinking_images_and_parallel_calls_valid() {
     model.assert_finished();
     let through = output.state.compaction.unwrap().through_message;
 
-    // A share of the last round's calls was to stay, and with it all of them.
+    // The last fifth of the messages begins among the results of a round, so all its calls stay.
     assert_eq!(through % round, 1, "{through}");
     let kept = &output.messages.as_slice()[through..messages.len()];
     assert!(
@@ -305,7 +306,7 @@ async fn conversation_text_cannot_close_its_tag_in_the_summary_prompt() {
 
 #[tokio::test]
 async fn result_is_cut_by_the_token_count_that_the_provider_reports() {
-    // It counts half as much again as is estimated.
+    // The server counts half as many tokens again as the estimate.
     let window = 4_000;
     let count = |request: &agentcore::ModelRequest| request.count_tokens(&EstimateCounter) * 3 / 2;
     let refused = Arc::<AtomicUsize>::default();
@@ -334,7 +335,7 @@ async fn result_is_cut_by_the_token_count_that_the_provider_reports() {
             .with_max_output_tokens(1_000),
     );
 
-    // Nothing is summarized: the result that is new has to be cut.
+    // No messages can be summarized, so the new result has to be cut.
     let agent = agent(model)
         .tool(sized())
         .hook(SummarizationHook::new().with_threshold(10.0))
@@ -346,8 +347,7 @@ async fn result_is_cut_by_the_token_count_that_the_provider_reports() {
     assert!(EstimateCounter.count_messages(&output.messages) < window);
 }
 
-/// A compactor that has too many messages in its opinion, panics about it if told to, and never
-/// finds anything to shorten.
+/// A compactor that is always due, and never shortens anything. It panics if `panics` is set.
 struct Useless {
     panics: bool,
     count: Arc<AtomicUsize>,
@@ -370,7 +370,8 @@ impl Compactor for Useless {
     }
 }
 
-/// The messages of a run of eight turns with a long input, and how often its compactor was called.
+/// Returns the messages of a run of eight turns with a long input, and the number of compactor
+/// calls.
 async fn run_with_useless_compactor(panics: bool) -> (Vec<SdkMessage>, usize) {
     let count = Arc::<AtomicUsize>::default();
     let compactor = Useless {

@@ -1,4 +1,4 @@
-//! The hooks that change what is sent, sessions by hand, and the usage log.
+//! Hooks that change requests, session hooks, and the usage log.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ fn lens(request: &ModelRequest) -> Vec<usize> {
     results.iter().map(|text| text.chars().count()).collect()
 }
 
-/// Asks for a result of 2,000 characters again and again.
+/// A model that asks `times` times for a result of 2,000 characters.
 fn asks(times: usize) -> ScriptedModel {
     let mut model = ScriptedModel::new();
     for n in 0..times {
@@ -62,7 +62,7 @@ async fn old_tool_results_are_shortened_in_steps_of_ten() {
         assert!(lens[cut..].iter().all(|len| *len == 2_000));
     }
 
-    // What was sent before comes again as the very same message, but where ten more were cut.
+    // A message is sent again unchanged, except where ten more results are shortened.
     let changes = requests.windows(2).filter(|pair| {
         let shared = pair[1].messages.shared_prefix(&pair[0].messages);
         shared < pair[0].messages.len()
@@ -142,7 +142,7 @@ async fn injected_content_is_sent_first_and_never_stored() {
     );
 }
 
-/// Keeps the last message and says what came before.
+/// Returns a function that logs the roles of the history and keeps the last message.
 fn shortens(
     log: &Log,
 ) -> impl Fn(RunContext, Messages) -> futures::future::Ready<Result<Messages>> + use<> {
@@ -215,7 +215,7 @@ async fn compaction_within_a_run_uses_reported_usage_and_keeps_the_history() {
         .say("done");
     let agent = agent(model.clone())
         .tool(echo())
-        // The result has 4 tokens by itself: 95 and 4 and what frames it.
+        // The first response reported 95 tokens, and the result has 4 without its frame.
         .hook(CompactionHook::new(100, fold))
         .build()
         .unwrap();
@@ -404,8 +404,8 @@ async fn messages_in_both_stores_are_merged_without_duplicates() {
     assert_eq!((&*known.text, known.turns), ("One.", 0));
 }
 
-/// The two stores of a session have the same history, and then one of them another task list. The
-/// same one has another pair of messages, or none has.
+/// Both stores of a session have the same history, and then one of them gets another task list. It
+/// also gets two more messages, unless both histories stay the same.
 #[tokio::test]
 async fn task_list_is_that_of_the_store_with_the_later_messages() {
     for (is_own_later, adds_messages) in [(true, true), (false, true), (true, false)] {
@@ -433,7 +433,7 @@ async fn task_list_is_that_of_the_store_with_the_later_messages() {
     }
 }
 
-/// The hook's store has lost two messages before the input.
+/// The store of the hooks has lost two messages before the input.
 #[tokio::test]
 async fn input_in_session_hooks_does_not_get_the_response_of_another_message() {
     let (own, by_hand) = (ThreadStore::new(), ThreadStore::new());
@@ -518,7 +518,7 @@ async fn run_that_is_dropped_leaves_no_messages_that_it_took_back() {
     assert_eq!(first.await.unwrap().text, "One.");
 }
 
-/// The agent's own store has another history, of which the messages are taken back.
+/// The agent's own store has another history, whose messages the rewind removes.
 #[tokio::test]
 async fn history_of_session_hooks_alone_is_not_cut() {
     let by_hand = ThreadStore::new();
@@ -576,7 +576,7 @@ async fn session_hooks_keep_title_directory_and_input_ids() {
     assert_eq!(again.text, "One.");
 }
 
-/// So many parts of the session cannot be read.
+/// A store that reports this number of damaged parts of a session.
 struct Damaged(usize);
 
 #[async_trait]
@@ -620,7 +620,7 @@ async fn many_damaged_parts_cause_few_warnings() {
     }
 }
 
-/// Takes nothing.
+/// A store whose saves fail.
 struct Full;
 
 #[async_trait]
@@ -645,7 +645,7 @@ async fn failed_save_by_session_hooks_is_a_warning() {
     );
 }
 
-/// The fields of `tracing` events of one target.
+/// Collects the fields of the `tracing` events of one target.
 #[derive(Clone, Default)]
 struct Events(Arc<Mutex<Vec<String>>>);
 

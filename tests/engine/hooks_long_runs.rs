@@ -1,4 +1,4 @@
-//! Conversations that go on far beyond the window.
+//! Conversations far longer than the context window.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,19 +20,19 @@ use crate::kit::{agent, any_object, warnings, watch};
 
 const WINDOW: u64 = 20_000;
 const ROUNDS: usize = 1_000;
-/// Enough for many compactions.
+/// A number of rounds that needs many compactions.
 const SOME: usize = 300;
 
-/// How a server counts tokens, and what it has refused.
+/// The token counts of a server, and the number of requests that it has refused.
 #[derive(Clone)]
 struct Counting {
-    /// How many there are for each hundred that are estimated.
+    /// The server's tokens for each hundred estimated ones.
     percent: u64,
     reports: bool,
     refused: Arc<AtomicUsize>,
 }
 
-/// What a server with a window of [`WINDOW`] tokens answers to `request`.
+/// Returns the response of a server with a window of [`WINDOW`] tokens.
 fn serve(
     request: &ModelRequest,
     counting: &Counting,
@@ -60,7 +60,7 @@ fn profile() -> ModelProfile {
         .with_max_output_tokens(2_000)
 }
 
-/// From nothing to half as much again as the window, most of them short.
+/// Returns the length of a result: from zero to half as much again as the window, mostly short.
 fn size(round: usize) -> usize {
     match round % 100 {
         99 => 120_000,
@@ -70,8 +70,8 @@ fn size(round: usize) -> usize {
     }
 }
 
-/// So many calls of a tool. The summarizer remembers what it was given, and its summaries hold
-/// nothing of it.
+/// Runs a conversation of `rounds` calls. The summarizer records its prompts, and its summaries
+/// hold nothing of them.
 async fn rounds(rounds: usize, percent: u64, reports: bool, clear: bool) {
     let asked = Arc::<AtomicUsize>::default();
     let counting = Counting {
@@ -202,7 +202,7 @@ async fn many_rounds_fit_the_window_when_the_provider_counts_fewer_tokens() {
     rounds(SOME, 70, true, false).await;
 }
 
-/// One thing said, or a turn of calls with those of their results that have come.
+/// A message, or a turn of calls of which some have no result.
 #[derive(Clone, Debug)]
 enum Said {
     Human(usize),
@@ -241,7 +241,7 @@ fn history(all: &[Said]) -> Messages {
     messages
 }
 
-/// The calls with their results among the first `cut` messages must be the same as without them.
+/// Checks that the first `cut` messages contain a result exactly for each of their calls.
 fn parts_nothing(messages: &Messages, cut: usize) -> bool {
     let (before, after) = messages.as_slice().split_at(cut);
     let calls: HashSet<_> = before
@@ -286,7 +286,7 @@ fn compaction_never_separates_a_call_from_its_result() {
             .with_keep(keep);
         let request = CompactionRequest::new(messages.clone(), model);
         let made = futures::executor::block_on(async {
-            // Timers need a runtime; none of them fires.
+            // Timers need a runtime, although none of them fires.
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_time()
                 .build();

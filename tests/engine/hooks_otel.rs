@@ -1,4 +1,4 @@
-//! The spans of a run as OpenTelemetry gets them.
+//! The spans of a run as OpenTelemetry receives them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData
 
 use crate::hooks_tracing::{background_family, family};
 
-/// Each span as the names from the outermost to it, sorted.
+/// Returns each span as the names from the outermost span to it, sorted.
 fn paths(spans: &[SpanData]) -> Vec<String> {
     let path = |span: &SpanData| {
         let mut path = span.name.to_string();

@@ -1,4 +1,4 @@
-//! What `SummarizationHook` cuts, what the summarizer reads, and what is made of its answer.
+//! `SummarizationHook`: the part of a history that it cuts, the prompt, and the summary.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::hook_texts::assert_text;
 
-/// A history of so many short turns.
+/// Returns a history of `count` short turns.
 pub fn turns(count: usize) -> Messages {
     let pairs = (0..count).flat_map(|n| {
         [
@@ -23,7 +23,7 @@ pub fn turns(count: usize) -> Messages {
     pairs.collect()
 }
 
-/// A store whose session `s` has these messages.
+/// Returns a store whose session `s` has `messages`.
 pub fn store(messages: Messages) -> ThreadStore {
     let store = ThreadStore::new();
     let mut state = AgentState::new("s");
@@ -99,7 +99,7 @@ fn summarization_is_due_above_the_threshold() {
     let half = own.with_threshold(0.5);
     assert!(due(&half, 501, &large));
 
-    // The window and the longest answer are different things.
+    // The context window is not the length of an answer.
     let profile = unknown.with_max_output_tokens(8_192);
     assert!(!due(&hook, 7_000, &profile));
     assert_eq!(hook.phases().to_string(), "wrap_model_call");
@@ -170,7 +170,8 @@ async fn summary_prompts_match_the_recorded_texts() {
     summarizer.assert_finished();
     assert_eq!(first, Compaction::new("Notes written.", 6));
 
-    // The second one gets the first as what came before, not as a part of the conversation.
+    // The second prompt has the first summary as the previous one, not as a part of the
+    // conversation.
     let longer = messages.human("Thanks.").ai("You are welcome.");
     let summarizer = ScriptedModel::new()
         .expect(|request| {
@@ -222,7 +223,7 @@ async fn long_history_is_summarized_in_pieces_without_loss() {
             let tokens = request.count_tokens(&EstimateCounter);
             let prompt = request.messages.last_content().into_owned();
 
-            // This one counts twice as many tokens as everybody thinks.
+            // The summarizer's server counts twice as many tokens as the estimate.
             if tokens * 2 + u64::from(request.max_output_tokens.unwrap()) > window {
                 return vec![Err(Error::new(ErrorKind::ContextTooLong, "too long"))];
             }
@@ -241,7 +242,7 @@ async fn long_history_is_summarized_in_pieces_without_loss() {
         messages = messages.human(format!("{fact} {filler}")).ai("Noted.");
     }
 
-    // One that is longer than the summarizer's window by itself.
+    // A message that alone is longer than the summarizer's window.
     let long = (0..3_000)
         .map(|n| format!("row-{n}-end "))
         .collect::<String>();

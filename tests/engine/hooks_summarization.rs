@@ -52,7 +52,7 @@ async fn summarization_is_triggered_by_reported_usage() {
         })
         .say("done");
 
-    // The answer and its result are what takes the request over the threshold.
+    // The call and its result take the request over the threshold.
     let hook = SummarizationHook::new();
     let store = store(turns(3));
     let agent = agent(model.clone()).tool(echo()).hook(hook).store(store);

@@ -155,7 +155,7 @@ async fn last_write_todos_call_of_a_turn_wins() {
         .say("done");
     let agent = agent(model)
         .hook(TodoListHook::new().tool_name("TodoWrite"))
-        // A list is no change of the world.
+        // Plan mode allows a task list, since it changes nothing outside the run.
         .permission_mode(PermissionMode::Plan)
         .build()
         .unwrap();
@@ -187,7 +187,7 @@ async fn write_todos_executed_directly_checks_the_status() {
 
 #[tokio::test]
 async fn ten_thousand_tasks_get_unique_ids() {
-    // Those without ids come first, and the numbers that they would have are taken.
+    // Tasks without ids come first, and later tasks have the numbers that would be theirs.
     let named = (0..5_000).map(|n| json!({"id": (n + 1).to_string(), "title": "x"}));
     let list: Vec<Value> = (0..5_000)
         .map(|_| json!({"title": "y"}))

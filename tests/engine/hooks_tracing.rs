@@ -1,4 +1,4 @@
-//! `TracingHook` and where its spans go.
+//! `TracingHook` and the destinations of its spans.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::hook_texts::assert_text;
 use crate::kit::keys::listen;
 use crate::kit::{agent, any_object, sleep};
 
-/// A tool that takes as long as it is told.
+/// A tool that sleeps for `seconds`.
 fn nap() -> FuncTool {
     FuncTool::new("nap", "Naps", any_object(), |_cx, args: Value| async move {
         sleep(args["seconds"].as_u64().unwrap()).await;
@@ -29,7 +29,7 @@ fn nap() -> FuncTool {
     })
 }
 
-/// Runs `child` in the call, or in a task of its own.
+/// A tool that runs `child` in the call, or in a separate task if `spawned`.
 fn delegate(child: Agent, spawned: bool) -> FuncTool {
     FuncTool::new(
         "delegate",
@@ -64,7 +64,7 @@ pub fn family(
         .delayed(Duration::from_secs(1))
         .say("rested");
 
-    // A test may drop the run.
+    // Tests that drop the run leave answers unused.
     model.allow_unused();
     let child = set(agent(model).name("child").tool(nap()).hook(hook));
     let calls = Step::text("Let us see.")
@@ -87,7 +87,7 @@ pub fn family(
     .unwrap()
 }
 
-/// An agent whose child goes on after the call that starts it.
+/// An agent whose child runs on after the call that starts it.
 pub fn background_family(hook: TracingHook, set: impl Fn(AgentBuilder) -> AgentBuilder) -> Agent {
     let model = ScriptedModel::new()
         .with_id("scripted:child")
@@ -121,7 +121,7 @@ pub fn background_family(hook: TracingHook, set: impl Fn(AgentBuilder) -> AgentB
     .unwrap()
 }
 
-/// Each span as the names from the outermost to it.
+/// Returns each span as the names from the outermost span to it.
 fn paths(spans: &[SpanRecord]) -> Vec<String> {
     let label = |span: &SpanRecord| {
         let of = |key| span.get(key).and_then(Value::as_str);
@@ -307,7 +307,7 @@ async fn dropped_run_ends_its_spans_and_recorder_keeps_events() {
     assert_eq!(recorder.events()[0].name, "noted");
     assert_eq!(recorder.events()[0].metadata, json!({"n": 1}));
 
-    // A span that outlives the records it was in disturbs nobody.
+    // A span that outlives `clear` does not affect new records.
     let mut old = recorder.start_span("old");
     recorder.clear();
     let new = recorder.start_span("new");
@@ -344,7 +344,7 @@ fn tracing_hook_uses_run_phases_only_with_a_run_span() {
     assert_eq!(all, format!("before_agent, {calls}, after_agent"));
 }
 
-/// Every `tracing` span of this crate, with its parent and its fields.
+/// Collects every `tracing` span of this crate, with its parent and its fields.
 #[derive(Clone, Default)]
 pub struct Spans(pub Arc<Mutex<Vec<Seen>>>);
 
@@ -388,7 +388,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 
     fn on_record(&self, id: &Id, values: &span::Record<'_>, _: Context<'_, S>) {
         let mut all = self.0.lock().unwrap();
-        // Ids are used again; the last one is meant.
+        // Ids are reused, so the last span with the id is the right one.
         let seen = all
             .iter_mut()
             .rev()
@@ -466,7 +466,7 @@ async fn tracing_spans_have_the_expected_parents() {
 
         let mut paths: Vec<_> = spans.paths();
 
-        // When siblings begin is not the matter here.
+        // The order in which siblings begin is not specified.
         paths.sort();
         expected.sort();
         assert_eq!(paths, expected, "run span: {run_span}, spawned: {spawned}");

@@ -1,4 +1,4 @@
-//! Spans of runs that are dropped, and what no span may hold.
+//! Spans of runs that are dropped, and secrets that no span may contain.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn dropped_run_with_children_ends_all_spans() {
             let ended = tokio::time::timeout(limit, async { run.await }).await;
             assert!(ended.is_err(), "{seconds}");
 
-            // What was spawned goes on by itself, and ends.
+            // A spawned child runs on until it ends.
             sleep(100).await;
             let open = recorder
                 .spans()

@@ -20,7 +20,7 @@ fn asking(tool: &str) -> AgentBuilder {
         .tool(tools::request_user_approval())
 }
 
-/// Runs to the end; each question is passed to `answer`.
+/// Runs to the end, and passes each question to `answer`.
 async fn answered(mut run: Run, answer: impl Fn(&Responder, &str)) -> RunOutput {
     let responder = run.responder();
     while let Some(message) = run.next().await {
@@ -51,7 +51,7 @@ async fn answer_is_the_result_of_the_call() {
         let run = asking(tool).build().unwrap().run("Go");
         let output = answered(run, |responder, id| {
             assert!(responder.respond(id, answer.clone()));
-            // The first answer counts.
+            // Only the first answer counts.
             assert!(!responder.respond(id, Answer::Deny("no".to_owned())));
         });
         assert_eq!(

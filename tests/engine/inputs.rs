@@ -17,7 +17,7 @@ fn send(agent: &Agent, id: &'static str, text: &'static str) -> Run {
     agent.session("s").input_id(id).run(text)
 }
 
-/// What a run comes to that is interrupted after a second.
+/// Interrupts a run after a second, and returns its output.
 async fn interrupted(run: Run) -> RunOutput {
     let handle = run.handle();
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! An input that is too long fails its run and not its session.
+//! Inputs that are too long, which fail their run but not their session.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ use crate::kit::{agent, any_object, asking, roles, stored, warnings, watch};
 
 const WINDOW: usize = 1_000;
 
-/// What a model does with a request.
+/// A model that answers `ok`, makes a call or fails, as `f` returns for each request.
 fn answering(f: impl Fn(&ModelRequest) -> Result<Part> + Send + Sync + 'static) -> FunctionModel {
     FunctionModel::new(move |request| match f(&request) {
         Ok(Part::ToolCall(call)) => vec![
@@ -38,7 +38,7 @@ fn too_long() -> Error {
     Error::new(ErrorKind::ContextTooLong, "too many tokens")
 }
 
-/// Answers what fits into its window of 1,000 characters, and takes no pictures.
+/// A model with a window of 1,000 characters that accepts neither images nor documents.
 fn small() -> FunctionModel {
     answering(|request| {
         let sent = request.messages.iter();
@@ -296,7 +296,7 @@ async fn title_of_a_removed_first_input_is_removed_from_durable_stores() {
     assert_eq!(list[0].title.as_deref(), Some("hi"));
 }
 
-/// Reads the state of a run at every event that is logged.
+/// Reads the state of a run at every `tracing` event.
 #[derive(Clone, Default)]
 struct StateReader(Arc<Mutex<Option<RunContext>>>);
 

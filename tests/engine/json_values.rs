@@ -12,7 +12,7 @@ fn limits() -> ResponseLimits {
     ResponseLimits::default().with_max_values(100)
 }
 
-/// A list that has `values` values, itself among them.
+/// Returns a list of `values` values, counting the list itself.
 fn list(values: usize) -> Value {
     Value::from(vec![0; values - 1])
 }
@@ -36,7 +36,8 @@ fn with_text(events: Vec<ModelEvent>) -> Vec<Result<ModelEvent>> {
     events.map(Ok).collect()
 }
 
-/// Runs the events, which must end with the error, and then a whole answer on the same session.
+/// Runs an agent whose first answer must be refused and whose second answer must succeed. Returns
+/// the error of the first.
 async fn refused(name: &str, events: Vec<ModelEvent>) -> Error {
     let log = Log::default();
     let model = ScriptedModel::new().events(with_text(events)).say("Next.");

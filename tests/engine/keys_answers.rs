@@ -1,4 +1,4 @@
-//! A model that repeats a key of this process: answers hold none, wherever the pieces are cut.
+//! Models that repeat a key of this process: answers contain none, wherever their pieces are cut.
 
 use agentcore::message::{Annotations, Citation, Media, ProviderBlock};
 use agentcore::model::{ModelEvent, ResponseHead, StopReason};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::kit::keys::assert_no_leak;
 use crate::kit::{Log, logged, stored, watch};
 
-/// What readers see of a run, what it returns and what it stores.
+/// The messages, the output and the stored session of a run.
 struct Seen {
     all: String,
-    /// The pieces of text, thinking and arguments that were shown, joined.
+    /// The emitted pieces of text, thinking and arguments, joined.
     shown: String,
     text: String,
     error: Option<Error>,
@@ -432,7 +432,7 @@ async fn key_in_a_signed_block_of_a_hook_fails_the_answer() {
     assert_no_leak(&history, key, "stored");
 }
 
-/// Asks a model that gives this answer first, and asserts that nothing of it is kept.
+/// Asserts that an answer that ends in an error because of `key` is neither emitted nor stored.
 async fn assert_not_kept(events: Vec<ModelEvent>, key: &str) {
     let model = ScriptedModel::new().step(events).say("again");
     let log = Log::default();
@@ -600,7 +600,7 @@ async fn random_answers_contain_no_key_at_any_split() {
     }
 }
 
-/// A summary of the history comes from a model, too.
+/// Hooks may ask a model too, for example for a summary of the history.
 #[tokio::test]
 async fn calls_of_hooks_to_a_model_are_redacted() {
     let key = "k-inner-0123456789";

@@ -1,4 +1,4 @@
-//! Errors, logs and results hold no key of this process, however it is spelled.
+//! Errors, logs and results without the keys of this process, in any spelling.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::kit::keys::{Logged, assert_no_leak, listen, printed, spellings};
 use crate::kit::{agent, any_object, watch};
 
-/// An error of another crate, whose `Debug` says more than its `Display`.
+/// An error of another crate, whose `Debug` has more details than its `Display`.
 struct Foreign {
     text: String,
     cause: Option<Box<Foreign>>,
@@ -142,7 +142,7 @@ fn random_keys_in_random_spellings_leak_nothing() {
     }
 }
 
-/// What a run leaves behind: messages, output, session, spans and logs.
+/// Returns all outputs of a run as text: messages, output, session, spans and logs.
 async fn everything(tool: FuncTool, input: &str) -> String {
     let logged = Logged::default();
     let _listening = listen(logged.clone());

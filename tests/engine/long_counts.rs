@@ -1,4 +1,4 @@
-//! The tokens of long histories, which are counted where they hold up no other task.
+//! Token counts of long histories, which run on a thread where they block no other task.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -14,17 +14,17 @@ use tokio::sync::Notify;
 
 use crate::kit::agent;
 
-/// The length of texts that take long to count.
+/// The length of texts whose tokens take long to count.
 const LONG: usize = 300_000;
-/// The length of texts that take no time.
+/// The length of texts whose tokens are counted at once.
 const SHORT: usize = 100;
 
-/// Counts a token for four bytes, and the bytes that each thread has counted.
+/// Counts one token for each four bytes, and records the bytes that each thread has counted.
 #[derive(Clone, Default)]
 struct Watched(Arc<Mutex<Vec<(ThreadId, usize)>>>);
 
 impl Watched {
-    /// The bytes that this thread has counted, and those that others have.
+    /// Returns the bytes counted on this thread, and those counted on other threads.
     fn bytes(&self) -> (usize, usize) {
         let counted = self.0.lock().unwrap();
         let bytes = |is_own: bool| {
@@ -44,7 +44,8 @@ impl TokenCounter for Watched {
     }
 }
 
-/// Ten messages with texts of this length: inputs, answers, calls and results.
+/// Returns a history of eight messages with texts of this length: inputs, answers, calls and
+/// results.
 fn history(len: usize) -> Messages {
     let text = "word ".repeat(len / 5);
     let call = || ToolCall::new("a", "act", json!({"text": text.as_str()}));
@@ -56,7 +57,7 @@ fn history(len: usize) -> Messages {
     turn.iter().chain(turn.iter()).cloned().collect()
 }
 
-/// The agents that count tokens, each for another reason.
+/// Returns agents that count tokens for different reasons.
 fn agents() -> Vec<(&'static str, AgentBuilder)> {
     let says = || agent(FunctionModel::text(|_| "Done.".into()));
     let short = CompactionHook::new(50_000, |_, _| async { Ok(Messages::from("Short.")) });
@@ -123,7 +124,7 @@ async fn long_answer_without_usage_is_estimated() {
     );
 }
 
-/// Waits for a permission before it counts its first message.
+/// A token counter that waits for a permit before it counts its first message.
 struct Held {
     is_counting: Arc<Notify>,
     permission: Mutex<Receiver<()>>,
@@ -167,7 +168,7 @@ async fn dropped_run_ends_the_count_of_its_history() {
 
     drop((run, agent));
     permit.send(()).unwrap();
-    // The thread is the last owner of the counter.
+    // The counting thread is the last owner of the counter.
     while Arc::strong_count(&counted) > 1 {
         thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! The loop: what it sends, in which order, and what it counts.
+//! The agent loop: its requests, their order, and its counts.
 
 use std::time::Duration;
 
@@ -207,7 +207,7 @@ async fn token_limit_reduces_max_output_tokens() {
     model.assert_finished();
 }
 
-/// Ten tokens for every message, none for other text.
+/// Counts ten tokens for every message, and none for other text.
 struct Ten;
 
 impl agentcore::message::TokenCounter for Ten {
@@ -304,7 +304,7 @@ async fn first_unknown_names_of_a_response_are_compared_with_many_tools() {
     let has_hint = |text: &&String| text.contains("Did you mean: tool_");
     assert_eq!(texts[..40].iter().filter(has_hint).count(), 17);
     assert!(texts[0].contains("Did you mean: tool_0000"), "{}", texts[0]);
-    // The next response has comparisons of its own.
+    // The limit of comparisons applies to each response.
     assert!(has_hint(&&texts[40]), "{}", texts[40]);
 }
 

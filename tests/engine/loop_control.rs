@@ -1,4 +1,4 @@
-//! Acting on a run from outside: interrupting, steering, another model, the same input twice.
+//! Control of a run from outside: interrupts, steering, another model, repeated inputs.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

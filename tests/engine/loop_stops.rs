@@ -1,4 +1,4 @@
-//! Why a run ends, whatever the model says about it.
+//! Reasons for the end of a run, for any stop reason of the model.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -84,7 +84,7 @@ async fn repeated_request_after_an_empty_answer_counts_no_turn() {
     assert_eq!(error.kind(), ErrorKind::EmptyResponse);
     assert_eq!(error.partial().unwrap().turns, 1);
 
-    // The answer that comes may still ask for a tool: that is its one turn.
+    // The repeated answer may still call a tool, which is the only turn.
     let log = Log::default();
     let calling = agent(model().call("act", json!({})))
         .tool(logged("act", &log))

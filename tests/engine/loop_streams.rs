@@ -1,4 +1,4 @@
-//! An answer while it is written, as stream events.
+//! Stream events of answers in progress.
 
 use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
@@ -123,7 +123,7 @@ async fn interleaved_streamed_calls_are_emitted_once_each() {
     assert_eq!(warnings(&messages), [""; 0]);
 }
 
-/// The stream events of a run whose model answers with these events.
+/// Returns the stream events of a run whose model answers with `events`.
 async fn stream_events(events: Vec<ModelEvent>) -> Vec<Value> {
     let model = ScriptedModel::new().step(events);
     let agent = agent(model).include_partial_messages(true).build().unwrap();
@@ -229,7 +229,7 @@ async fn citations_arrive_as_citations_delta() {
     assert_eq!(citations, [&own, &found, &found]);
 }
 
-/// Compacts once the provider has counted a million tokens.
+/// Compacts once there are more than a million tokens.
 struct WhenLarge;
 
 #[async_trait]

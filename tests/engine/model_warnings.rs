@@ -1,4 +1,4 @@
-//! Warnings that a model sends within its answer.
+//! Warnings that a model emits within its answer.
 
 use agentcore::message::ProviderBlock;
 use agentcore::testing::ScriptedModel;

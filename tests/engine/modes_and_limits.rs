@@ -1,4 +1,4 @@
-//! Permission modes without a gate, and what bounds a run besides turns.
+//! Permission modes without a gate, and the limits of a run other than turns.
 
 use agentcore::model::{ModelProfile, Prices};
 use agentcore::sdk::{Level, SystemKind};
@@ -113,7 +113,7 @@ async fn interrupted_answer_counts_toward_cost() {
     assert_eq!(output.cost, Some(1.0));
 }
 
-/// Errors are not `Clone`; these events hold none.
+/// Clones results of events that contain no errors, since errors are not `Clone`.
 trait CloneEvents {
     fn clone_events(&self) -> Vec<agentcore::Result<agentcore::ModelEvent>>;
 }
@@ -219,7 +219,7 @@ async fn time_limit_ends_a_hanging_model_or_tool() {
 
 #[tokio::test]
 async fn budget_covers_the_price_of_long_cache_writes() {
-    // A dollar a token.
+    // A dollar for each token.
     let dear = 1e6;
     let cheap = Prices::new(1.0, 0.0);
     let long = Prices::new(1.0, 0.0).with_long_cache(dear);

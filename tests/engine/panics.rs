@@ -1,4 +1,4 @@
-//! What is plugged in may panic: the run ends with one result, and the caller does not notice.
+//! Parts of an agent that panic: the run ends with one result, and the caller does not panic.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{agent, any_object, asking, echo, result_texts, warnings, watch};
 
-/// Runs and wants one result at the end, which it returns.
+/// Runs an agent, checks that there is one result message, and returns the last message.
 async fn result_of(builder: AgentBuilder) -> serde_json::Value {
     let (messages, _) = watch(builder.build().unwrap().session("s").run("Go")).await;
     assert_eq!(messages.iter().filter(|one| one.is_result()).count(), 1);
@@ -62,7 +62,7 @@ async fn model_panic_is_an_error_result() {
     says(&result_of(agent(midway)).await, "lost the thread");
 }
 
-/// The payload of a panic that panics itself.
+/// A panic payload whose `drop` panics.
 struct PanicsWhenDropped;
 
 impl Drop for PanicsWhenDropped {
@@ -77,7 +77,7 @@ async fn panic_of_the_drop_of_a_payload_is_contained() {
     says(&result_of(agent(model)).await, "not a string");
 }
 
-/// A tool that panics when it is asked for the agents that it starts.
+/// A tool that panics in `agents`.
 struct NoAgents(serde_json::Value);
 
 #[async_trait]
@@ -121,7 +121,7 @@ async fn token_counter_panic_is_an_error_result() {
     says(&result_of(builder).await, "cannot count");
 }
 
-/// Counts all but answers.
+/// A token counter that panics on answers.
 struct CannotCountAnswers;
 
 impl TokenCounter for CannotCountAnswers {
@@ -135,7 +135,7 @@ impl TokenCounter for CannotCountAnswers {
     }
 }
 
-/// An agent in the middle of an answer whose tokens cannot be counted.
+/// An agent whose answer does not end, and whose token counter panics on it.
 fn in_mid_answer() -> AgentBuilder {
     let model = FunctionModel::stream(|_| async {
         let text = agentcore::ModelEvent::Text("word ".repeat(100));
@@ -154,7 +154,7 @@ async fn dropping_a_run_catches_a_token_counter_panic() {
     let handle = run.handle();
     drop(run);
 
-    // Every byte counts as a token, for none is shorter.
+    // If the counter panics, each byte counts as a token, the shortest that a token can be.
     assert!(handle.total_usage().output_tokens >= 500);
 
     let mut run = in_mid_answer().build().unwrap().run("Go");
@@ -249,7 +249,7 @@ async fn confirmer_panic_denies_the_call() {
     assert_eq!(output.text, "done");
 }
 
-/// Panics in one of a store's methods.
+/// A store that panics in one of its methods.
 struct BadStore(&'static str);
 
 impl BadStore {
@@ -308,7 +308,7 @@ async fn store_panic_after_a_call_keeps_its_result() {
     assert!(messages.last().unwrap().is_result());
 }
 
-/// A model that does not know its name.
+/// A model that panics in `id`.
 struct Nameless;
 
 #[async_trait]
@@ -441,7 +441,7 @@ async fn session_is_saved_when_a_hook_panics_at_the_end() {
     assert_eq!(state.todos.len(), 1);
 }
 
-/// A tool that panics in what it says of itself.
+/// A tool that panics in `is_idempotent` and `concurrency`.
 struct BadTool;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What decisions about waiting calls come to when things go wrong meanwhile.
+//! Decisions about pending calls that meet faults, stops and repetitions.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::kit::{
     Gate, Log, agent, asking, kinds, logged, result_texts, roles, stuck, warnings, watch,
 };
 
-/// Two calls of `act` wait in the session "s" of this store.
+/// Stores the session `s`, in which two calls of `act` are pending, and returns the calls.
 async fn parked(store: &ThreadStore, log: &Log) -> Vec<PendingCall> {
     let model = ScriptedModel::new().calls([("act", json!({"n": 1})), ("act", json!({"n": 2}))]);
     let agent = parking(model, store, log).build().unwrap();
@@ -72,7 +72,7 @@ async fn denial_is_stored_before_a_sibling_call_ends() {
     assert_eq!(log.len(), 0);
 }
 
-/// Fails one write of a state or of an approval: that after so many others.
+/// Fails one write of a state or an approval, after this number of successful ones.
 struct BadSave(AtomicUsize);
 
 impl BadSave {
@@ -341,7 +341,7 @@ async fn approval_for_the_session_covers_a_later_equal_call() {
     assert_eq!((output.end, log.len()), (ExitReason::EndTurn, 2));
 }
 
-/// Asks about each call. Its grants panic or never end.
+/// A gate that asks about each call, and whose grants panic or never end.
 struct FaultyGrants {
     panics: bool,
 }
@@ -455,7 +455,7 @@ async fn expired_pending_call_can_be_denied() {
     );
 }
 
-/// Cannot store that a call begins.
+/// Fails each append that records the start of a call.
 struct NoStarts;
 
 #[async_trait]
@@ -542,7 +542,7 @@ async fn rewind_to_with_decisions_is_an_invalid_request() {
     assert_eq!(agent.session("s").pending().await.unwrap(), calls);
 }
 
-/// What was said while calls waited stands behind their results, and belongs to the run before.
+/// A message that the user wrote while calls were pending belongs to the earlier run.
 #[tokio::test]
 async fn refusal_keeps_user_messages_stored_while_calls_were_pending() {
     let store = ThreadStore::new();

@@ -1,4 +1,4 @@
-//! Whether a call may run: the gate, the hooks before it, and whoever is asked.
+//! Permission decisions about a call: the gate, the hooks before it, and the answers to questions.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -61,7 +61,7 @@ async fn gate_decision_sets_arguments_and_result_of_the_call() {
     }
 }
 
-/// Denies every call. Its explanation is the thread that it is made on.
+/// Denies every call. The explanation is the thread that runs `explain`.
 struct ExplainsThread;
 
 #[async_trait]
@@ -75,7 +75,7 @@ impl PermissionGate for ExplainsThread {
     }
 }
 
-/// The explanations of the denials in a stream.
+/// Returns the explanations of the denials in a stream.
 fn explanations(messages: &[SdkMessage]) -> Vec<String> {
     let denials = messages.iter().filter_map(|message| match message {
         SdkMessage::System(system) => match &system.kind {
@@ -129,7 +129,7 @@ async fn denial_by_rules_is_explained_without_a_second_decision() {
     assert_eq!(decisions.load(Ordering::Relaxed), 2);
 }
 
-/// Denies what the rules ask about.
+/// Denies the calls that the rules ask about.
 struct DeniesQuestions(PermissionRules);
 
 #[async_trait]
@@ -332,7 +332,7 @@ async fn answer_of_the_confirmer_decides_the_call() {
     }
 }
 
-/// Asks until it has granted the same arguments.
+/// Asks about each call until it has granted the same arguments.
 #[derive(Default)]
 struct Granting(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! Rules that a hook brings, and several gates at once.
+//! Rules that a hook adds, and several gates at once.
 
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::PermissionHook;
@@ -27,7 +27,7 @@ fn runs(command: &str) -> ScriptedModel {
         .say("done")
 }
 
-/// What one command comes to with these hooks and gates.
+/// Returns the result of a command in an agent that `with` sets up.
 async fn outcome(command: &str, with: impl FnOnce(AgentBuilder) -> AgentBuilder) -> String {
     let log = Log::default();
     let agent = with(agent(runs(command)).tool(shell(&log)))
@@ -156,7 +156,7 @@ fn rule_that_never_matches_is_a_config_error_with_its_index() {
     );
 }
 
-/// A gate that adds to `n` once it is below `most`.
+/// A gate that adds 1 to `n` if it is below `most`.
 fn counting(most: i64) -> impl PermissionGate {
     Gate(
         move |request: &GateRequest| match request.call.args["n"].as_i64() {
@@ -175,7 +175,7 @@ fn refusing(n: i64) -> impl PermissionGate {
     )
 }
 
-/// Every gate has seen the arguments that run.
+/// Every gate checks the arguments with which the call runs.
 #[tokio::test]
 async fn arguments_changed_by_one_gate_are_checked_by_all_gates() {
     type Add = fn(&RunContext);
@@ -241,7 +241,7 @@ async fn arguments_changed_by_one_gate_are_checked_by_all_gates() {
     }
 }
 
-/// Gates are the run's: the next one begins without them.
+/// A gate belongs to its run: the next run begins without it.
 #[tokio::test]
 async fn gates_added_to_a_run_end_with_it() {
     let log = Log::default();
@@ -270,7 +270,8 @@ async fn gates_added_to_a_run_end_with_it() {
     assert_eq!(log.len(), 1);
 }
 
-/// A tool that declares no access may do anything with the file or address that an argument names.
+/// A tool without declared accesses may do anything with the file or address that an argument
+/// names.
 #[tokio::test]
 async fn question_about_a_guessed_access_names_no_action() {
     for (argument, value, expected) in [

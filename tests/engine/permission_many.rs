@@ -1,5 +1,5 @@
-//! Many calls that wait, decided in one run: the work grows with their number, and not with its
-//! square.
+//! Many pending calls that are decided in one run: the work is proportional to their number, and
+//! not to its square.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,10 +22,10 @@ use tokio::task::yield_now;
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{Gate, Log, agent, any_object, logged, result_texts};
 
-/// The number of calls that wait. As many that need no answer are between them.
+/// The number of pending calls. As many calls that need no decision are between them.
 const CALLS: usize = 1000;
 
-/// Counts what is written: the messages and waiting calls of saved states, and the records.
+/// Counts writes: the messages and pending calls of saved states, and the records.
 #[derive(Clone, Default)]
 struct Written(Arc<AtomicUsize>);
 
@@ -99,13 +99,13 @@ async fn deciding_many_calls_writes_each_a_bounded_number_of_times() {
         assert_eq!(pair, [first, "free ran"]);
     }
 
-    // Four records a call, and the whole state twice.
+    // Each call writes four records, and the whole state is written twice.
     let written = written.count() - before;
     assert!(written < 12 * CALLS, "{written}");
     assert!(agent.session("s").pending().await.unwrap().is_empty());
 }
 
-/// Texts of people have no limit of their own.
+/// Texts that people write have no limit of their own.
 #[tokio::test]
 async fn texts_of_denials_are_cut() {
     let (store, log, written) = (ThreadStore::new(), Log::default(), Written::default());
@@ -128,7 +128,7 @@ async fn texts_of_denials_are_cut() {
     }
 }
 
-/// Each is within its own limit, and together they would be over that of the history.
+/// Each denial is within its own limit, and together they would exceed that of the history.
 #[tokio::test]
 async fn denials_leave_room_in_the_history() {
     const LIMIT: usize = 300_000;
@@ -151,7 +151,7 @@ async fn denials_leave_room_in_the_history() {
     assert_eq!(output.text, "done");
 }
 
-/// Rules read a command many times. With no thread for blocking work free, a long one has to wait,
+/// Rules parse a command many times. A long one waits while no thread for blocking work is free,
 /// and other tasks of the runtime's thread run meanwhile.
 #[test]
 fn long_commands_are_decided_about_outside_the_runtime() {
@@ -183,7 +183,7 @@ fn long_commands_are_decided_about_outside_the_runtime() {
     });
 }
 
-/// An agent whose model lists files with a command of about `len` bytes.
+/// An agent whose model lists files with a command of about `len` bytes, and the log of its tool.
 fn listing(len: usize) -> (Agent, Log) {
     let log = Log::default();
     let runs = log.clone();

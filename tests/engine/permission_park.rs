@@ -1,4 +1,4 @@
-//! Calls that wait for an approval that comes later and elsewhere.
+//! Calls that wait for an approval of a later process.
 
 use agentcore::sdk::SystemKind;
 use agentcore::session::PendingCall;
@@ -32,7 +32,7 @@ async fn pending(agent: &Agent, id: &str) -> Vec<PendingCall> {
     agent.session(id).state().await.unwrap().unwrap().pending
 }
 
-/// A session whose two calls of `act` wait, and one of `free` between them that has run.
+/// Runs a session until two calls of `act` are pending; a call of `free` between them has run.
 async fn parked(store: &ThreadStore, log: &Log) -> Vec<PendingCall> {
     let model = ScriptedModel::new().calls([
         ("act", json!({"n": 1})),
@@ -329,7 +329,7 @@ async fn approved_call_of_a_dropped_run_does_not_run_again() {
     );
 }
 
-/// An approval is for one time: a call that may run again is asked about again.
+/// An approval is for one start of a call. A call that may run again needs a new one.
 #[tokio::test]
 async fn approved_idempotent_call_of_a_dropped_run_needs_a_new_approval() {
     for (allowed, says) in [(false, "may have run"), (true, "put")] {
@@ -480,6 +480,6 @@ async fn deciding_calls_one_by_one_does_not_rewrite_all_pending_calls() {
     assert_eq!(output.unwrap().text, "done");
     assert!(pending(&again, "s").await.is_empty());
 
-    // Each time all of them would be thirty times as much again.
+    // Writing all calls again with each decision would take about thirty times as much.
     assert!(size() < before * 4, "{before} became {}", size());
 }

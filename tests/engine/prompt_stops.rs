@@ -1,6 +1,7 @@
-//! Runs end when they are stopped, also when everything they wait for is always ready.
+//! Stops of runs whose models, tools and hooks are always ready, or never.
 //!
-//! Nothing here is without end: what is not stopped comes to a regular one, and so fails.
+//! All sources of events are finite, so that a run that is not stopped ends regularly and its test
+//! fails.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -19,13 +20,13 @@ use tokio::time::{Instant, timeout};
 
 use crate::kit::{agent, any_object, sleep, warnings, watch};
 
-/// Far more events than can come before a stop.
+/// Far more events than are read before a stop.
 const MANY: usize = 2_000_000;
 
-/// Longer than anything here takes.
+/// A time longer than any run of these tests takes.
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A model whose events are all ready.
+/// A model whose events are always ready.
 fn always_ready(event: ModelEvent) -> FunctionModel {
     FunctionModel::stream(move |_| {
         let events = stream::repeat(event.clone()).take(MANY).map(Ok);
@@ -48,7 +49,7 @@ fn small_events() -> Vec<ModelEvent> {
     ]
 }
 
-/// Another task of the same thread, which stops the run once it has had a few turns.
+/// Spawns a task on the same thread that interrupts the run after ten turns of the scheduler.
 fn stop_from_aside(handle: RunHandle) {
     tokio::spawn(async move {
         for _ in 0..10 {
@@ -71,7 +72,7 @@ async fn always_ready_stream_is_interrupted() {
     }
 }
 
-/// A redactor of answers holds pieces back, so that nothing follows from them.
+/// A redactor of answers holds pieces back, so that the run emits nothing for them.
 #[tokio::test]
 async fn always_ready_stream_is_interrupted_while_a_key_is_known() {
     let _known = Secret::new("k-always-0123456789");
@@ -161,7 +162,7 @@ async fn body_of_comments_only_can_time_out() {
     }
 }
 
-/// A tool that is ready at once and stops the run in its third call.
+/// A tool that is ready at once and interrupts the run in its third call.
 fn stopping(handle: &Arc<OnceLock<RunHandle>>, calls: &Arc<AtomicUsize>) -> FuncTool {
     let (handle, calls) = (handle.clone(), calls.clone());
     FuncTool::new("act", "Acts", any_object(), move |_, _| {
@@ -224,8 +225,8 @@ fn closing(model: ScriptedModel) -> AgentBuilder {
         .hook(slow())
 }
 
-/// The timeouts of hooks that must not lengthen the end of a stopped run: none, the default and one
-/// of an hour.
+/// Timeouts of hooks: none, the default, and one hour. None of them may lengthen the end of a
+/// stopped run.
 const HOOK_TIMEOUTS: [Option<Duration>; 3] = [None, Some(Duration::from_secs(60)), Some(HOUR)];
 
 #[tokio::test(start_paused = true)]
@@ -241,7 +242,7 @@ async fn after_agent_hooks_get_ten_seconds_after_the_time_limit() {
         let output = output.unwrap();
         assert_eq!(output.end, ExitReason::MaxDuration);
 
-        // Both hooks together.
+        // The limit covers both slow hooks together.
         assert_eq!(began.elapsed().as_secs(), 11, "{hook_timeout:?}");
         let slow = warnings(&messages);
         assert_eq!(
@@ -249,7 +250,7 @@ async fn after_agent_hooks_get_ten_seconds_after_the_time_limit() {
             2
         );
 
-        // What the one before them did stays.
+        // The change of the hook before them stays.
         assert_eq!(output.messages.last_content(), "noted");
     }
 }
@@ -299,8 +300,8 @@ async fn after_agent_without_a_timeout_may_run_for_an_hour() {
     assert_eq!(warnings(&messages), [""; 0]);
 }
 
-/// A hook gives up waiting for an answer and returns an empty one, so that the model is asked once
-/// more: what had come of the first is not what an interrupt cuts off before that.
+/// A hook gives up an answer and returns an empty one, so that the model is asked again. An
+/// interrupt before the second request must not keep the partial text of the first answer.
 #[tokio::test(start_paused = true)]
 async fn interrupt_discards_a_partial_answer_that_a_hook_has_replaced() {
     let model = ScriptedModel::new().step(Step::text("half of it").then_hang());

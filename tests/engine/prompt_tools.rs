@@ -1,4 +1,4 @@
-//! The tools that a prompter sees.
+//! The tools that a prompter receives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ fn tool(name: &str) -> FuncTool {
     FuncTool::new(name, "", any_object(), |_, _| async { "ok" })
 }
 
-/// Lists the tools; counts how often it is asked.
+/// A prompter that lists the tools and counts its calls.
 #[derive(Clone, Default)]
 struct Listing(Arc<AtomicUsize>);
 
@@ -30,7 +30,7 @@ impl Prompter for Listing {
     }
 }
 
-/// Offers one tool.
+/// A source of one tool.
 struct Shelf;
 
 #[async_trait]
@@ -44,7 +44,7 @@ impl ToolSource for Shelf {
     }
 }
 
-/// Announces its tool and registers it.
+/// A hook that announces its tool and registers it.
 struct Announces;
 
 #[async_trait]
@@ -71,7 +71,7 @@ impl Hook for Announces {
     }
 }
 
-/// Registers a tool that it does not announce.
+/// A hook that registers a tool that it does not announce.
 fn registers() -> impl Hook {
     hook::before_agent("registers", |_cx, mut state: AgentState| async move {
         state.register_tool(tool("registered"));

@@ -1,4 +1,4 @@
-//! A key this process holds that a tool comes upon.
+//! Keys of this process in the outputs of tools.
 
 use agentcore::hook::FnHook;
 use agentcore::message::Media;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::kit::{Log, agent, any_object, results, watch};
 
-/// Everything a program can see of one call of `tool`, hooks and the model included.
+/// Returns all texts that a program can see of one call of `tool`, including hooks and the model.
 async fn everything(tool: FuncTool) -> String {
     let log = Log::default();
     let (hears, reads) = (log.clone(), log.clone());
@@ -42,7 +42,7 @@ async fn everything(tool: FuncTool) -> String {
     all
 }
 
-/// A tool that tells `key` in every way there is.
+/// A tool that emits `key` in its progress, and in its result or its error.
 fn telling(key: &'static str, fails: bool) -> FuncTool {
     FuncTool::new(
         "tool",
@@ -78,7 +78,7 @@ async fn known_key_is_redacted_from_results_and_errors() {
     }
 }
 
-/// The result of a tool that returns this, with the smallest limit for results.
+/// Returns the result of a tool that returns `returned`, with the smallest limit for results.
 async fn cut_result(returned: Result<ToolOutput, String>) -> ToolResult {
     let tool = FuncTool::new("tool", "Returns", any_object(), move |_cx, _args| {
         let returned = returned.clone();
@@ -195,7 +195,7 @@ async fn provider_key_is_redacted_from_panics() {
     drop(provider);
 }
 
-/// What runs on the side is told to the model and the reader when it is done.
+/// The outcome of a background task is reported to the model and the reader.
 #[tokio::test]
 async fn key_in_a_background_task_outcome_is_redacted() {
     const KEY: &str = "sk-aside-0123456789";
@@ -248,7 +248,7 @@ async fn key_in_a_question_of_a_tool_is_redacted() {
     assert!(!seen.contains("sk-question"), "{seen}");
 }
 
-/// Returns all that is seen of a run with a call and this hook.
+/// Returns all output of a run with a call and this hook.
 async fn seen_with(hook: FnHook) -> String {
     let tool = FuncTool::new("tool", "Runs", any_object(), |_, _| async { "ran" });
     let model = ScriptedModel::new().call("tool", json!({})).say("done");
@@ -314,7 +314,7 @@ async fn reason_of_a_denial_has_no_secrets() {
     assert!(!seen.contains("sk-denial"), "{seen}");
 }
 
-/// A file of a project says what may run, and neither who answers nor with which key.
+/// A file of a project sets permissions, and neither an endpoint nor a key.
 #[test]
 fn permission_config_rejects_endpoints_and_keys() {
     use agentcore::permission::PermissionConfig;

@@ -1,4 +1,4 @@
-//! Replies in a person's own words, and questions of tools that wait for one.
+//! Replies in a person's own words, and questions of tools that wait for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,7 +65,7 @@ async fn reply_to_a_pending_call_is_its_result() {
     assert_eq!(log.len(), 0);
 }
 
-/// A tool that asks for a name, and says whether it got one.
+/// A tool that asks for a name and greets it. It sets `is_asked` when it runs.
 fn ask_name(is_asked: &Arc<AtomicBool>) -> FuncTool {
     let is_asked = is_asked.clone();
     let run = move |cx: ToolContext, _args: Value| {
@@ -183,7 +183,7 @@ async fn allowed_call_waits_for_the_question_of_its_tool() {
     assert_eq!(output.text, "done");
 }
 
-/// The states of the calls of a run, in the order of their progress messages.
+/// Returns the states of the calls of a run, in the order of their progress messages.
 fn states(messages: &[SdkMessage]) -> Vec<String> {
     let states = progress(messages).into_iter().filter_map(|progress| {
         let data = progress.data.as_ref()?;

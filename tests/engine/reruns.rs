@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{Gate, Log, agent, any_object, kinds, logged, result_texts, roles, stored, watch};
 
-/// A tool that never returns the first time, and does from then on.
+/// A tool whose first call never returns, and whose later calls do.
 fn halting(name: &'static str, log: &Log) -> FuncTool {
     let (log, times) = (log.clone(), Arc::<AtomicUsize>::default());
     FuncTool::new(name, "Hangs at first", any_object(), move |_cx, args| {
@@ -42,12 +42,12 @@ fn scripted() -> ScriptedModel {
         .say("done")
 }
 
-/// Starts a run and drops it when `calls` of them have begun.
+/// Starts a run and drops it after `calls` calls have begun.
 async fn dropped(agent: &Agent, log: &Log, calls: usize) {
     begin(agent.session("s").run("Go"), log, calls).await;
 }
 
-/// Polls a run until `calls` calls have begun, and drops it then.
+/// Polls a run until `calls` calls have begun, and drops it.
 async fn begin(mut run: Run, log: &Log, calls: usize) {
     while log.len() < calls {
         assert!(run.next().await.is_some(), "{:?}", log.take());
@@ -286,7 +286,7 @@ async fn reply_to_the_question_about_an_interrupted_call_is_its_result() {
     model.assert_finished();
 }
 
-/// A store that takes a moment for each record.
+/// A store that yields once before each write.
 struct Slow;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Answers that are larger than an agent allows.
+//! Answers that exceed the limits of an agent.
 
 use agentcore::agent::RetryPolicy;
 use agentcore::message::ProviderBlock;
@@ -29,7 +29,7 @@ fn block(text: &str) -> ProviderBlock {
     ProviderBlock::new("scripted", raw)
 }
 
-/// 100 times what `event` makes of the number, then the end.
+/// Returns the events for the numbers below 100, and the end of the answer.
 fn many(event: impl Fn(u32) -> Vec<ModelEvent>) -> Vec<Result<ModelEvent>> {
     let events = (0..100).flat_map(event);
     let stop = ModelEvent::stop(StopReason::EndTurn);
@@ -69,7 +69,7 @@ async fn text_over_the_limit_fails_the_run_and_is_kept_up_to_the_limit() {
         assert!(error.text().contains("1000 bytes"), "{error}");
         assert!(error.text().contains("max_bytes"), "{error}");
 
-        // Not asked again, and the connection is not read any further.
+        // The request is not repeated, and the connection is not read any further.
         assert_eq!(model.requests().len(), 1);
 
         let history = stored(&agent, "s").await;
@@ -125,7 +125,7 @@ async fn bytes_calls_and_blocks_of_an_answer_are_limited() {
     check_limits().await;
 }
 
-/// Each response is searched for the secret then.
+/// In a process with a secret, each response is also redacted.
 #[tokio::test]
 async fn bytes_calls_and_blocks_of_an_answer_are_limited_in_a_process_with_a_secret() {
     let _secret = Secret::new("sk-not-in-any-response-0123456789");
@@ -154,7 +154,7 @@ async fn check_limits() {
                 }
             }),
         ),
-        // Deltas of a call that never began.
+        // Deltas of calls that never began.
         (
             "max_bytes",
             many(|index| {
@@ -251,7 +251,7 @@ async fn deltas_and_the_complete_block_count_once() {
         .step(Step::new().and_thinking("h".repeat(200), block(&"h".repeat(200))))
         .step(Step::call("act", args))
         .say("done");
-    // The first answer has thinking alone, and is asked for once more.
+    // The first answer is only thinking, so the request is repeated.
     let log = Log::default();
     let agent = builder(model).tool(logged("act", &log)).build().unwrap();
     assert_eq!(agent.run("Go").await.unwrap().text, "done");
@@ -296,7 +296,7 @@ async fn model_request_has_the_response_limits_of_the_agent() {
     assert_eq!(output.text, "1000");
 }
 
-/// A hook that asks the model for something of its own is limited as well.
+/// The limits also apply to requests that a hook makes of its own.
 #[tokio::test]
 async fn model_calls_of_hooks_are_limited() {
     let model = ScriptedModel::new().say("a".repeat(2_000)).say("fine");
@@ -336,8 +336,7 @@ async fn hook_may_replace_a_too_large_answer() {
     assert_eq!(texts, ["Go", "Short."]);
 }
 
-/// The events of an attempt that shows nothing until it has succeeded are held, but pieces of one
-/// block as one.
+/// A hook holds the events of an attempt until it has succeeded; the pieces of a block are merged.
 #[tokio::test]
 async fn held_events_are_merged_by_block() {
     let model = FunctionModel::stream(|_| async {

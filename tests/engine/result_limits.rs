@@ -1,4 +1,4 @@
-//! The size of what a tool returns.
+//! Size limits of tool results.
 
 use agentcore::message::Media;
 use agentcore::sdk::SystemKind;
@@ -56,7 +56,7 @@ async fn large_result_is_cut_to_the_default_limit_and_its_memory_is_released() {
         let result = result(agent(tool)).await;
         let text = result.content.text();
         assert_eq!(result.is_error, is_error);
-        // A line end takes two bytes in JSON.
+        // A line end takes two bytes in JSON, so the text is one byte shorter.
         assert_eq!(text.len(), LIMIT - 1);
         assert!(text.ends_with("\n... (cut: 33554432 bytes are more than the limit of 8388608)"));
         assert_eq!(text.matches("... (cut").count(), 1);

@@ -1,4 +1,4 @@
-//! The parts of `system/init` that hooks and tools describe.
+//! The parts of `system/init` that describe hooks and tools.
 
 use agentcore::hook::Phases;
 use agentcore::sdk::{Init, McpServerStatus, SystemKind};
@@ -25,7 +25,7 @@ async fn init_of(agent: &Agent) -> Init {
     *init
 }
 
-/// Describes a server, and then warns.
+/// A hook that describes a server, and warns.
 struct Server;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Runs in which two features meet.
+//! Runs that combine two features.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::kit::{
     Gate, Log, agent, any_object, echo, logged, nap, result_texts, sleep, stored, warnings, watch,
 };
 
-/// A store with one connection, which its futures wait for.
+/// A store with one connection, which each append holds for a second.
 #[derive(Default)]
 struct OneConnection(tokio::sync::Mutex<()>);
 

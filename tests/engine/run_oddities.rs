@@ -1,4 +1,4 @@
-//! What a run makes of odd models, tools, hooks and callers: one oddity never spoils a session.
+//! Runs with unusual models, tools, hooks and callers, none of which may spoil a session.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -143,7 +143,7 @@ async fn interrupt_does_not_wait_for_a_before_stop_hook() {
     let handle = run.handle();
     while !matches!(run.next().await, Some(SdkMessage::Assistant(_))) {}
 
-    // The answer is out, the hook is asked.
+    // The answer has been emitted, and the hook is running.
     assert!(futures::poll!(run.next()).is_pending());
     let start = Instant::now();
     handle.interrupt();
@@ -199,7 +199,7 @@ async fn summary_boundary_is_moved_before_an_open_call() {
     let output = agent.session("s").run("Go").await.unwrap();
     assert_eq!(output.end, ExitReason::EndTurn);
 
-    // The summary, the call, its result, the input.
+    // The request has a summary, the call, its result, and the input.
     assert_eq!(*requests.lock().unwrap(), [4]);
 }
 
@@ -275,7 +275,7 @@ async fn approved_call_that_ran_keeps_its_result_when_the_run_is_dropped() {
     let allowed: Vec<_> = parked.state.pending.iter().map(Decision::allow).collect();
     let mut run = agent.session("s").resume(allowed);
 
-    // The first has run, the second is going on.
+    // The first call has run, and the second one is in progress.
     while let std::task::Poll::Ready(message) = futures::poll!(run.next()) {
         assert!(message.is_some());
     }

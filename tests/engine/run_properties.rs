@@ -1,10 +1,10 @@
-//! What holds of every run, whatever the session, the model, the tools and the hooks do and
-//! wherever the reader stops.
+//! Properties of every run, for any session, model, tools and hooks, and for any point at which the
+//! reader stops.
 //!
-//! The cases are the same in every run of the tests. More of them:
+//! The cases are the same each time the tests run. These variables add more:
 //!
-//! * `AGENTCORE_PROPERTY_CASES=20000`: so many cases of each property;
-//! * `AGENTCORE_PROPERTY_SEED=7`: other cases.
+//! * `AGENTCORE_PROPERTY_CASES=20000`: the number of cases of each property;
+//! * `AGENTCORE_PROPERTY_SEED=7`: the seed of the cases.
 
 use std::env;
 use std::fmt::Debug;
@@ -24,7 +24,7 @@ mod world;
 use drive::Ending;
 use plan::{Plan, plan};
 
-/// Holds `property` against `cases` cases, or as many as the environment asks for.
+/// Checks `property` for `cases` cases, or for the number that the environment sets.
 fn hold<S>(cases: u32, strategy: &S, property: impl Fn(S::Value) -> TestCaseResult)
 where
     S: Strategy<Value: Debug>,
@@ -45,7 +45,7 @@ where
     }
 }
 
-/// Some numbers up to `last`, its ends among them.
+/// Returns about `how_many` numbers up to `last`, including both ends.
 fn some(last: usize, how_many: usize) -> impl Iterator<Item = usize> {
     (0..=last)
         .step_by((last / how_many).max(1))

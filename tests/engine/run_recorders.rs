@@ -1,4 +1,4 @@
-//! The recorder of one run.
+//! Trace recorders of one run.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ async fn subagents_record_where_their_run_does() {
     assert_eq!(calls.len(), 3);
 }
 
-/// Sets attributes of a span, one after the other.
+/// A hook that sets the attributes of a span in one chain of calls.
 struct Chained;
 
 #[async_trait]
@@ -87,7 +87,7 @@ impl Hook for Chained {
     }
 }
 
-/// Counts spans, of which it records nothing.
+/// A recorder that records nothing.
 #[derive(Default)]
 struct Deaf;
 

@@ -1,4 +1,4 @@
-//! The seams an agent is put together at: prompts, gates, compactors, sources of tools.
+//! The extension points of an agent: prompts, gates, compactors, sources of tools.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ fn tool(name: &str) -> Arc<dyn Tool> {
     }))
 }
 
-/// Offers what is in the list; fails or panics when it is told to.
+/// A source of the tools in a list, which fails or panics if a fault is set.
 #[derive(Clone, Default)]
 struct Shelf {
     tools: Arc<Mutex<Vec<Arc<dyn Tool>>>>,
@@ -97,7 +97,7 @@ async fn tool_source_is_read_before_each_turn() {
     let seen: Vec<_> = script.requests().iter().map(offered).collect();
     assert_eq!(seen[0], ["first"]);
 
-    // One that fails keeps what it had.
+    // A source that fails keeps its earlier tools.
     assert!(seen[1..].iter().all(|tools| *tools == ["second", "third"]));
     let texts = result_texts(&output.unwrap().messages);
     assert_eq!(texts[..2], ["first", "second"]);

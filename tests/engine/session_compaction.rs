@@ -14,7 +14,7 @@ fn summarizing(summarizer: &ScriptedModel) -> SummarizationHook {
     SummarizationHook::new().with_model(summarizer.clone())
 }
 
-/// A session of so many messages, half of them answers.
+/// Appends `messages` messages to a session, half of them answers.
 async fn filled(store: &ThreadStore, messages: usize) {
     let lease = store.lease("s").await.unwrap();
     let records = (0..messages).map(|index| Record::Message {
@@ -60,7 +60,7 @@ async fn session_is_compacted_without_a_run_and_keeps_the_last_messages() {
 async fn messages_after_the_last_summary_count_toward_the_limit() {
     for (messages, is_due) in [(20, false), (21, true)] {
         let store = ThreadStore::new();
-        // The input of the run is one more.
+        // The input of the run is the last message.
         filled(&store, messages - 1).await;
         let summarizer = summary("old news").say("unused");
         summarizer.allow_unused();
@@ -83,7 +83,7 @@ async fn messages_after_the_last_summary_count_toward_the_limit() {
     }
 }
 
-/// An agent whose summarizer does `act` to the session before it answers.
+/// An agent whose summarizer changes the store with `act` before it answers.
 fn interfering<F>(
     store: &ThreadStore,
     act: impl Fn(ThreadStore) -> F + Send + Sync + 'static,

@@ -1,7 +1,6 @@
-//! Short runs, one after the other in one process, take no more memory the more there were.
+//! The memory of a process after many short runs.
 //!
-//! The runs are in a process of their own, which is this very test, told by a variable how many
-//! there are to be: other tests would take memory meanwhile.
+//! The test starts itself in a process of its own, since other tests would take memory meanwhile.
 
 use std::fs;
 use std::process::Command;
@@ -15,17 +14,17 @@ use serde_json::json;
 use crate::kit::small_stack::passes_alone;
 use crate::kit::{agent, any_object};
 
-/// How many runs there are; more by hand.
+/// The variable that sets the number of runs.
 const RUNS: &str = "AGENTCORE_SOAK_RUNS";
 const CHILD: &str = "AGENTCORE_SOAK_CHILD";
 const DEFAULT_RUNS: usize = 2_000;
 
-/// After so many runs, all that is made once has been made.
+/// The number of runs after which everything that is made once has been made.
 const WARM: usize = 500;
 
-/// How much more memory may be in use at the end than after the first runs, in bytes: what the
-/// allocator holds ready varies, and a run may leave no more than a hundred. One that stays takes
-/// 20,000.
+/// The bytes that may be in use at the end in addition to those after the first runs: a fixed part,
+/// since the allocator's reserve varies, and a hundred bytes for each run. A run that is not freed
+/// takes 20,000.
 const MOST_HELD: u64 = 4 * 1024 * 1024;
 const MOST_EACH: u64 = 100;
 
@@ -56,7 +55,7 @@ fn soaked() -> Agent {
         .unwrap()
 }
 
-/// The memory in use, in KiB.
+/// Returns the resident memory, in KiB.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -75,7 +74,7 @@ async fn soak(runs: usize) -> (u64, u64) {
         match run % 10 {
             0 => drop(agent.run("fail").await.unwrap_err()),
             1 => {
-                // Dropped when the tool has run.
+                // The run is dropped after its tool has run.
                 let mut run = agent.run("look");
                 while !matches!(run.next().await.unwrap(), SdkMessage::User(_)) {}
             }

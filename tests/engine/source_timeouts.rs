@@ -1,4 +1,4 @@
-//! Sources of tools that do not answer, or panic.
+//! Sources of tools that hang or panic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::kit::{agent, any_object, echo, warnings, watch};
 
-/// Offers `echo`, and hangs from its call number `hangs_from` on, counted from 0.
+/// A source of `echo` that hangs from its call number `hangs_from` on, counted from 0.
 struct Slow {
     name: &'static str,
     asked: AtomicUsize,
@@ -43,7 +43,7 @@ impl ToolSource for Slow {
     }
 }
 
-/// Offers `echo`, and has no version after the first one.
+/// A source of `echo` whose version panics from its second call on.
 #[derive(Default)]
 struct WithoutVersion(AtomicUsize);
 
@@ -64,7 +64,7 @@ impl ToolSource for WithoutVersion {
     }
 }
 
-/// Offers 40 tools, and has no version.
+/// A source of 40 tools, without a version.
 struct Forty;
 
 #[async_trait]
@@ -84,7 +84,7 @@ fn forty_tools() -> impl Iterator<Item = FuncTool> {
     names.map(|name| FuncTool::new(name, "A tool", any_object(), |_, _| async { "" }))
 }
 
-/// Watches a run that must end within an hour.
+/// Reads a run, which must end within an hour.
 async fn watch_an_hour(run: agentcore::Run) -> (Vec<SdkMessage>, RunOutput) {
     let hour = Duration::from_secs(3_600);
     let (messages, output) = timeout(hour, watch(run)).await.expect("the run ends");
@@ -99,7 +99,7 @@ async fn hanging_tool_source_keeps_its_earlier_tools() {
         .say("done");
     let script = model.clone();
 
-    // It is asked when the run begins and before each turn.
+    // The source is asked when the run begins and before each turn.
     let agent = agent(model)
         .tool_source(Slow::new("shelf", 2))
         .build()
@@ -122,7 +122,7 @@ async fn tool_that_hides_one_of_a_source_is_reported_once_in_a_run() {
         .call("echo", json!({"text": "a"}))
         .call("echo", json!({"text": "b"}))
         .say("done");
-    // It has no version, so it answers before each turn.
+    // The source has no version, so it is asked before each turn.
     let agent = agent(model)
         .tool(echo())
         .tool_source(Slow::new("shelf", usize::MAX))
@@ -184,7 +184,7 @@ async fn two_hanging_tool_sources_wait_for_one_timeout_together() {
     assert_eq!(started.elapsed().as_secs(), 30);
     let warnings = warnings(&messages);
 
-    // Both offer the same tool: one more warning.
+    // There is another warning, since both sources have the same tool.
     let failed: Vec<_> = warnings
         .iter()
         .filter(|text| text.contains("did not answer"))

@@ -1,4 +1,4 @@
-//! What looking at a run's state costs, and what changing it reports.
+//! Views of a run's state: the cost of reading it, and the events of changes.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::kit::{agent, any_object, warnings, watch};
 
-/// Fills the task list and the files of a run.
+/// Fills the task list and the files of a state.
 fn filled(mut state: AgentState) -> AgentState {
     state.todos = Arc::new(vec![Todo::new("1", "Look")]);
     state.files = Arc::new([("a".into(), "text".into())].into());
@@ -80,7 +80,7 @@ async fn with_state_for_reading_copies_nothing() {
 async fn with_state_for_writing_emits_a_state_change_only_for_changes() {
     let fill = hook::before_agent("fill", |_cx, state| async move { Ok(filled(state)) });
     let write = hook::before_agent("write", |cx, state: AgentState| async move {
-        // Written, but equal to what was there.
+        // These writes change nothing.
         cx.with_state(|mut view| *view.todos_mut() = vec![Todo::new("1", "Look")]);
         cx.with_state(|mut view| view.files_mut().insert("a".into(), "text".into()));
         cx.with_state(|view| assert!(std::ptr::eq(view.todos(), &*state.todos)));
@@ -96,7 +96,7 @@ async fn with_state_for_writing_emits_a_state_change_only_for_changes() {
         .unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     output.unwrap();
-    // The first is what the first hook returned.
+    // The first change is that of the hook `fill`.
     let expected = [
         (Some(1), vec!["a".to_owned()]),
         (None, vec!["b".to_owned()]),
@@ -104,7 +104,7 @@ async fn with_state_for_writing_emits_a_state_change_only_for_changes() {
     assert_eq!(state_changes(&messages), expected);
 }
 
-/// The length of the task list and the paths of each change of the state.
+/// Returns, for each change of the state, the length of the task list and the paths.
 fn state_changes(messages: &[SdkMessage]) -> Vec<(Option<usize>, Vec<String>)> {
     let changes = messages.iter().filter_map(|message| match message {
         SdkMessage::System(event) => match &event.kind {

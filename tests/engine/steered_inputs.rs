@@ -11,8 +11,7 @@ fn strict(model: ScriptedModel) -> Agent {
     agent.build().unwrap()
 }
 
-/// Runs the session and sends `message` under `id` whenever the model has answered, so many times
-/// each.
+/// Runs the session, and sends an input with this `id` `times` times after each answer.
 async fn run_and_steer(session: Session, id: &str, times: usize) -> RunOutput {
     let mut run = session.run("Go");
     let handle = run.handle();

@@ -1,4 +1,4 @@
-//! A session store that does not answer any more.
+//! Session stores that hang.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{agent, echo, warnings, watch};
 
-/// Far more than the time a store has, on a clock that is paused.
+/// A time far longer than the timeout of a store.
 const LONG: Duration = Duration::from_secs(3_600);
 
 struct NeverSaves;
@@ -37,7 +37,7 @@ async fn hanging_store_at_the_end_of_a_run_does_not_block_its_stop() {
     assert!(said.contains("did not answer within 10s"), "{said}");
 }
 
-/// Hangs at the append with this number.
+/// Hangs in the append with this number.
 struct HangsAt(usize, AtomicUsize);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Types of subagents in files.
+//! Files that define types of subagents.
 
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::subagent::{SubagentDefinition, SubagentRegistry};
@@ -147,7 +147,7 @@ async fn texts_of_all_files_are_limited_together() {
     );
 }
 
-/// The warnings about one file, and whether it defines a type.
+/// Returns the warnings about one file, and whether it defines a type.
 async fn loaded(front_matter: &str) -> (Vec<String>, bool) {
     let text = format!("---\nname: adder\ndescription: Adds\n{front_matter}---\nAdd.");
     let backend = files(&[("adder.md", &text)]).await;

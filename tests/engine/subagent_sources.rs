@@ -1,4 +1,4 @@
-//! The tools of sources, for subagents.
+//! Tools of sources in subagents.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +54,7 @@ async fn tool_that_a_source_adds_during_the_turn_is_withheld_like_any_other() {
     let task = tools::task(registry).model(scout.clone());
 
     let call = json!({"prompt": "Look!", "description": "Look", "subagent_type": "scout"});
-    // One after the other in the same turn, whose tools are asked for before it.
+    // The calls run one after the other in a turn whose tools were listed before it.
     let lead = ScriptedModel::new()
         .calls([("open", json!({})), ("Task", call)])
         .say("done");

@@ -47,14 +47,14 @@ fn call_with(field: &str, value: Value) -> Value {
     call
 }
 
-/// An agent that makes these calls of `Task`, one after the other.
+/// An agent that calls `Task` with each of these arguments, one after the other.
 fn lead(calls: impl IntoIterator<Item = Value>, tools: SubagentTools) -> AgentBuilder {
     let calls = calls.into_iter();
     let model = calls.fold(ScriptedModel::new(), |model, call| model.call("Task", call));
     agent(model.say("done")).tools(tools.build().unwrap())
 }
 
-/// The id in the text of a result.
+/// Returns the id in the text of a result.
 fn agent_id(text: &str) -> String {
     let id = text.strip_prefix("Agent ID: ").expect("an id");
     id.split('\n').next().unwrap().to_owned()
@@ -236,7 +236,7 @@ fn unknown_model_of_a_definition_names_the_aliases() {
     assert!(!error.to_string().contains("auditor"), "{error}");
 }
 
-/// The warnings in the stream of a run that starts this subagent twice.
+/// Returns the warnings of a run that starts this subagent twice.
 async fn warnings_about(definition: SubagentDefinition) -> Vec<String> {
     let named = |name: &'static str| FuncTool::new(name, "", any_object(), |_, _| async { "ok" });
     let model = ScriptedModel::new().say("one").say("two");
@@ -314,7 +314,7 @@ async fn resumed_subagent_continues_its_session() {
     assert_eq!(texts[2], r#"Error: unknown agent ID "task_00000000""#);
     assert_eq!(texts[3], r#"Error: unknown agent ID "../s""#);
 
-    // From another session, the id is unknown.
+    // The id is unknown in another session.
     let other = lead([calls[0].clone()], tools()).store(store);
     let output = other.build().unwrap().session("t").run("Go").await.unwrap();
     let expected = format!("Error: unknown agent ID {id:?}");
@@ -413,9 +413,9 @@ async fn background_task_returns_at_once_and_its_output_can_be_awaited() {
             1 => call("Task", call_with("run_in_background", json!(true))),
             3 => call("TaskOutput", json!({"task_id": id, "block": false})),
             5 => call("TaskOutput", json!({"task_id": id})),
-            // A whole number, as JSON Schema defines it.
+            // JSON Schema accepts 60000.0 as an integer.
             7 => call("TaskOutput", json!({"task_id": id, "timeout": 60_000.0})),
-            // With the message about the end.
+            // The message about the end of the task makes the length even.
             10 => call("TaskOutput", json!({"task_id": "task_1"})),
             12 => call("TaskStop", json!({"task_id": id})),
             _ => vec![Ok(agentcore::ModelEvent::Text(text))],

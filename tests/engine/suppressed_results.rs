@@ -1,4 +1,4 @@
-//! A hook that suppresses what a tool has returned.
+//! Hooks that suppress the result of a tool.
 
 use agentcore::hooks::TracingHook;
 use agentcore::testing::ScriptedModel;

@@ -1,4 +1,4 @@
-//! Tools inside a run: side by side or alone, their time, their panics, what they may touch.
+//! Tools in a run: parallel and exclusive calls, timeouts, panics, and access to the run's state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -348,7 +348,7 @@ async fn state_is_shared_by_parallel_tools_and_read_only_after_the_call() {
         .map(|(todos, files)| (todos.as_ref().unwrap().len(), files.clone().unwrap()))
         .collect();
 
-    // All tasks, but only the files that changed.
+    // Each change has all tasks, but only the changed files.
     let expected = [(1, "a"), (2, "b"), (3, "c")].map(|(n, path)| (n, vec![path.to_owned()]));
     assert_eq!(changes, expected);
     assert_eq!(progress(&messages).len(), 6);
@@ -434,7 +434,7 @@ async fn start_is_stored_only_for_calls_with_side_effects() {
         drop(run);
         let known = agent.store().load("s").await.unwrap().unwrap();
         assert_eq!(known.started.len(), expected, "{effect:?}");
-        // Either way it is not said that the call did not run, for it had begun.
+        // The call had begun, so its result must not claim that it did not run.
         let output = agent.session("s").run("And?").await.unwrap();
         let told = &result_texts(&output.messages)[0];
         assert!(told.contains("may have run"), "{effect:?}: {told}");

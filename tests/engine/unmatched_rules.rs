@@ -1,4 +1,4 @@
-//! Permission rules about tools that the agent does not have.
+//! Permission rules for tools that the agent does not have.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Time in which a reader does not poll its run counts against no tool and no hook.
+//! Time during which a reader does not poll its run, which counts for no tool and no hook.
 
 use agentcore::hook;
 use agentcore::testing::ScriptedModel;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::kit::{agent, any_object, echo, result_texts, results, sleep, stuck, warnings};
 
-/// Asks a question and returns its answer.
+/// A tool that asks a question and returns the answer.
 fn asks() -> FuncTool {
     FuncTool::new("asks", "Asks", any_object(), |cx, _args| async move {
         format!("{:?}", cx.ask("May I?").await)
     })
 }
 
-/// Sleeps ten times for a second.
+/// A tool that sleeps for a second, ten times.
 fn naps() -> FuncTool {
     FuncTool::new("naps", "Sleeps", any_object(), |_cx, _args| async {
         for _ in 0..10 {
@@ -24,7 +24,7 @@ fn naps() -> FuncTool {
     })
 }
 
-/// Reads a run to its end; answers each question after `seconds` without a poll.
+/// Reads a run to its end, and answers each question after `seconds` seconds without a poll.
 async fn answer_after(mut run: Run, seconds: u64) -> agentcore::RunOutput {
     let responder = run.responder();
     while let Some(message) = run.next().await {

@@ -1,4 +1,4 @@
-//! The wakes of the task that reads a run.
+//! Wakes of the task that polls a run.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::kit::{agent, any_object, echo};
 
-/// Counts wakes and passes them on.
+/// A waker that counts wakes and forwards them.
 struct CountingWaker {
     count: AtomicUsize,
     task: Waker,
@@ -72,7 +72,7 @@ async fn reader_that_takes_a_message_is_not_woken_by_it() {
     assert_eq!(run.into_output().unwrap().turns, 5);
 }
 
-/// A tool that waits for a thread `count` times.
+/// A tool that waits for answers of a thread, `count` times.
 fn waits(count: usize, thread: mpsc::Sender<oneshot::Sender<usize>>) -> FuncTool {
     FuncTool::new("waits", "Waits", any_object(), move |cx, _args| {
         let thread = thread.clone();
@@ -90,15 +90,15 @@ fn waits(count: usize, thread: mpsc::Sender<oneshot::Sender<usize>>) -> FuncTool
     })
 }
 
-/// Each wake arrives from another thread, before, during or after the poll that waits for it. A
-/// lost one would make the run wait forever.
+/// Wakes arrive from another thread, before, during or after the poll that waits for them. A lost
+/// one would make the run wait forever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wakes_of_a_foreign_thread_are_never_lost() {
     const COUNT: usize = 20_000;
     let (thread_sender, requests) = mpsc::channel::<oneshot::Sender<usize>>();
     let thread = std::thread::spawn(move || {
         for (number, request) in requests.into_iter().enumerate() {
-            // Of different lengths, so that the wakes meet all places of a poll.
+            // The delay varies, so that wakes arrive at all stages of a poll.
             for _ in 0..number % 400 {
                 std::hint::spin_loop();
             }

@@ -1,4 +1,4 @@
-//! Summaries, the last chat, and the heartbeat of a gateway.
+//! The summaries, the last chat, and the heartbeat of a gateway.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,7 +50,7 @@ async fn session_of_direct_turns_is_summarised_while_the_gateway_does_not_run() 
         count.fetch_add(1, Ordering::Relaxed);
         "<summary>They greeted.</summary>".into()
     });
-    // Few enough messages for one request to the summarizer.
+    // The messages fit into one request to the summarizer.
     let summary = Summaries::new().with_model(summarizer).with_max_messages(6);
     let gateway = Gateway::builder(agent).summaries(summary).build().unwrap();
     for number in 1..=4 {

@@ -1,4 +1,4 @@
-//! Buses between channels and the gateway, and the suite that tests them.
+//! Buses between channels and the gateway, and the suite for buses.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -200,7 +200,7 @@ async fn channels_are_limited_in_number() {
         text,
         r#"cannot add channel "one more": the bus has 1024 already"#
     );
-    // One that is consumed has its place all the same.
+    // A channel that was consumed is not refused.
     assert!(bus.consume_outbound("own").now_or_never().is_none());
     let message = OutboundMessage::new("own", "1", "hi");
     bus.publish_outbound(message).await.unwrap();
@@ -264,7 +264,7 @@ async fn outbound_messages_of_all_channels_share_their_bytes() {
         let message = OutboundMessage::new(format!("c{channel}"), "1", "x".repeat(bytes));
         timeout(Duration::from_secs(60), bus.publish_outbound(message))
     };
-    // A channel has a quarter of them at most, however long its messages are.
+    // A channel may hold a quarter of the bytes.
     for channel in 0..4 {
         send(channel, 20 << 20).await.unwrap().unwrap();
         assert!(send(channel, 1).await.is_err(), "channel {channel}");

@@ -1,4 +1,4 @@
-//! Models, channels and buses that would take all memory or hold up all others.
+//! Models, channels and buses that would take all memory or block all others.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ async fn close_wakes_a_message_that_waits_for_the_space_of_others() {
         let message = OutboundMessage::new(channel, "1", "x".repeat(bytes));
         bus.publish_outbound(message)
     };
-    // Four channels may have all bytes of the bus.
+    // Together, four channels may hold all bytes of the bus.
     for channel in ["a", "b", "c", "d"] {
         publish(channel, 16 * MIB).await.unwrap();
     }
@@ -89,7 +89,7 @@ async fn channel_that_takes_no_reply_holds_up_no_other() {
     .await;
 }
 
-/// A bus whose reports about work in progress hang.
+/// A bus whose deliveries never return from `keep_alive`.
 struct Hanging(InProcessBus);
 
 struct HangingReceipt(Delivery<InboundMessage>);
@@ -157,7 +157,7 @@ fn is_subagent(request: &ModelRequest) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn tasks_of_a_conversation_at_once_are_limited() {
-    // Each input begins as many tasks as it says.
+    // Each input is the number of tasks to start.
     let model = FunctionModel::stream(|request: ModelRequest| async move {
         let input = request.messages.last().unwrap().text().into_owned();
         if is_subagent(&request) {
@@ -189,7 +189,7 @@ async fn tasks_of_a_conversation_at_once_are_limited() {
             assert!(read_text(&bus).await.starts_with("Task '"));
         }
 
-        // The tasks that have ended count no longer.
+        // Tasks that have ended do not count.
         write(&bus, "m2", "1").await;
         let text = read_text(&bus).await;
         assert!(text.starts_with("0 failed: Spawned"), "{text}");
@@ -200,13 +200,13 @@ async fn tasks_of_a_conversation_at_once_are_limited() {
 #[tokio::test(start_paused = true)]
 async fn tasks_that_follow_each_other_without_a_person_are_limited() {
     let inputs = Arc::new(AtomicUsize::new(0));
-    // Each input, also the report of a task, begins a task.
+    // Each input starts a task, and so does the report of each task.
     let model = FunctionModel::new({
         let inputs = inputs.clone();
         move |request| {
             let last = request.messages.last().unwrap();
             let event = if is_subagent(&request) || request.tools.is_empty() {
-                // Also the summary of the long session.
+                // Subagents and the summarizer of the long session only answer.
                 ModelEvent::Text("All quiet.".to_owned())
             } else if last.as_tool_result().is_some() {
                 ModelEvent::Text(last.text().into_owned())

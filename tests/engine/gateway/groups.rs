@@ -1,4 +1,4 @@
-//! A gateway of agents that hand conversations over to each other.
+//! Gateways of agents that hand conversations over to each other.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::{read, read_none, read_text, run_with, write, write_as};
 
-/// A gateway of the agents `triage`, which begins, and `billing`.
+/// Returns a gateway of the agents `triage`, which is the first, and `billing`, and its bus.
 fn gateway_of_group(
     triage: AgentBuilder,
     billing: AgentBuilder,
@@ -51,7 +51,7 @@ async fn message_is_answered_by_the_agent_that_its_conversation_was_handed_to() 
         assert_eq!((&*reply.id, &*reply.content), ("m1:reply", "I refund it."));
         write(&bus, "m2", "When?").await;
         assert_eq!(read_text(&bus).await, "Tomorrow.");
-        // Another conversation begins with the first agent.
+        // A new conversation begins with the first agent.
         write_as(&bus, "2", "u2", "m3", "Hi").await;
         assert_eq!(read_text(&bus).await, "Hello, chat 2.");
         read_none(&bus).await;

@@ -16,7 +16,7 @@ use crate::kit::spied_store::{Spied, Spy};
 
 use super::{answer, gateway_of, read, read_text, run_with, write, write_as};
 
-/// A model that answers with the last input, after a time.
+/// A model that repeats the last input after a time.
 fn slow_echo(millis: u64) -> FunctionModel {
     FunctionModel::stream(move |request| {
         let text = request.messages.last_content().into_owned();
@@ -84,7 +84,7 @@ async fn session_that_another_process_holds_is_tried_again_in_order() {
     .await;
 }
 
-/// Counts the sessions that are loaded.
+/// Counts the loads of sessions.
 #[derive(Clone, Default)]
 struct CountLoads(Arc<AtomicUsize>);
 
@@ -121,7 +121,7 @@ async fn direct_turn_after_a_retried_message_is_processed() {
     let gateway = builder.parallel_sessions(1).build().unwrap();
     let lease = store.lease("tg:1").await.unwrap();
     run_with(&gateway, async {
-        // Both wait for the only permit, the message first in its lane.
+        // Both wait for the only permit; the message is the first of its lane.
         let other_turn = gateway.process_direct("hi", "other");
         let chat = async {
             write(&bus, "a", "one").await;
@@ -179,7 +179,7 @@ async fn observer_that_panics_ends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn many_sessions_keep_their_order_and_none_waits_for_another() {
-    // The whole load takes a minute.
+    // The full load takes a minute, so it runs only if the environment asks for it.
     let (sessions, messages) = if cases(0) > 0 { (1_000, 20) } else { (400, 5) };
     let bus = InProcessBus::new(sessions * messages);
     let store = ThreadStore::new();

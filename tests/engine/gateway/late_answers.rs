@@ -56,7 +56,7 @@ fn last(expected: &'static str) -> impl Fn(&ModelRequest) {
     move |request| assert_eq!(request.messages.last_content(), expected)
 }
 
-/// Writes a message after which a question waits for a late answer.
+/// Sends a message whose call waits for a late answer.
 async fn park(bus: &InProcessBus) {
     write(bus, "m1", "Deploy").await;
     read(bus).await;
@@ -190,7 +190,7 @@ async fn end_of_a_task_leaves_the_question_of_its_conversation_open() {
     run_with(&gateway, async {
         write(&bus, "m1", "Deploy").await;
         assert!(read_text(&bus).await.starts_with("May deploy run?"));
-        // Ten looks are all that it may take.
+        // The task calls `look` until it reaches its limit, and then reports.
         let notice = read_text(&bus).await;
         assert!(notice.starts_with("Task 'scout' "), "{notice}");
         assert_eq!(store.get("tg:1").unwrap().pending.len(), 1);

@@ -28,14 +28,14 @@ use agentcore::{AgentBuilder, Model, ModelEvent, ModelStream, StopReason};
 use futures::StreamExt;
 use tokio::time::timeout;
 
-/// The text of a file in `tests/data/gateway`.
+/// Returns the text of a file in `tests/data/gateway`.
 fn golden(name: &str) -> String {
     let path = format!("{}/tests/data/gateway/{name}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     text.strip_suffix('\n').unwrap().to_owned()
 }
 
-/// The stream of an answer of one event.
+/// Returns the stream of an answer of one event.
 fn answer(event: ModelEvent) -> ModelStream {
     let reason = match event {
         ModelEvent::ToolCall(_) => StopReason::ToolUse,
@@ -44,14 +44,14 @@ fn answer(event: ModelEvent) -> ModelStream {
     futures::stream::iter([Ok(event), Ok(ModelEvent::stop(reason))]).boxed()
 }
 
-/// A gateway of a model, before it is built, and its bus.
+/// Returns the builder of a gateway of `model`, and its bus.
 fn gateway_of(model: impl Model) -> (GatewayBuilder, InProcessBus) {
     let bus = InProcessBus::default();
     let builder = Gateway::builder(AgentBuilder::new(model)).bus(bus.clone());
     (builder, bus)
 }
 
-/// Runs a gateway while `chat` writes and reads, and stops it then.
+/// Runs a gateway until `chat` ends, and stops it then.
 async fn run_with<T>(gateway: &Gateway, chat: impl Future<Output = T>) -> T {
     let chat = async {
         let output = chat.await;
@@ -65,7 +65,7 @@ async fn run_with<T>(gateway: &Gateway, chat: impl Future<Output = T>) -> T {
     output
 }
 
-/// Writes a message of `u1` in chat 1 of `tg`.
+/// Publishes a message of `u1` in chat 1 of `tg`.
 async fn write(bus: &InProcessBus, id: &str, text: &str) {
     write_as(bus, "1", "u1", id, text).await;
 }
@@ -75,7 +75,7 @@ async fn write_as(bus: &InProcessBus, chat_id: &str, sender: &str, id: &str, tex
     bus.publish_inbound(message).await.unwrap();
 }
 
-/// The next message to the channel `tg`.
+/// Returns the next message to the channel `tg`.
 async fn read(bus: &InProcessBus) -> OutboundMessage {
     let delivery = bus.consume_outbound("tg").await.unwrap().unwrap();
     let message = delivery.message.clone();
@@ -87,7 +87,7 @@ async fn read_text(bus: &InProcessBus) -> String {
     read(bus).await.content.to_string()
 }
 
-/// Holds that no message to the channel `tg` arrives.
+/// Asserts that no message to the channel `tg` arrives within a minute.
 async fn read_none(bus: &InProcessBus) {
     let message = timeout(Duration::from_secs(60), read(bus)).await;
     assert!(message.is_err(), "{message:?}");

@@ -89,7 +89,7 @@ async fn next_message_of_the_sender_answers_and_others_queue() {
     model.verify().unwrap();
 }
 
-/// A bus whose inbound messages are those of another publisher, which gives them no ids.
+/// A bus whose inbound messages have no ids, like those of other publishers.
 struct WithoutIds(InProcessBus);
 
 #[async_trait]
@@ -228,7 +228,7 @@ async fn question_without_an_answer_waits_and_a_late_answer_continues() {
         assert_eq!(store.get("tg:1").unwrap().pending.len(), 1);
         model.verify().unwrap();
 
-        // The answer comes to another process.
+        // The answer is delivered to another process.
         let model = ScriptedModel::new().expect(last(result)).say("Done.");
         let (gateway, bus) = gateway_that_asks(model.clone(), &store);
         run_with(&gateway, async {

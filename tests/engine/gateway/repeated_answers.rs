@@ -86,7 +86,7 @@ async fn answer_that_another_process_gets_again_is_no_input() {
     model.verify().unwrap();
 }
 
-/// Refuses the first start of a call.
+/// Fails the first append that records the start of a call.
 #[derive(Default)]
 struct RefusesStart(AtomicBool);
 
@@ -127,7 +127,7 @@ async fn answer_whose_first_write_fails_is_stored_with_the_next() {
     assert_eq!(count.load(Ordering::Relaxed), 0);
 }
 
-/// Stores the start of the second call late.
+/// Delays the append that records the start of the second call.
 struct LateStart;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The sessions of a gateway by their keys, and their import from files.
+//! Sessions of a gateway by their keys, and their import from files.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ async fn messages_and_summaries_are_stored_by_key() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest);
 
-    // The end of the summary moves, and no call is separated from its result.
+    // The boundary of the summary moves so that it does not separate a call from its result.
     sessions.set_summary(KEY, "They counted.").await.unwrap();
     assert_eq!(sessions.get_history(KEY).await.unwrap(), history);
     sessions.truncate_history(KEY, 2).await.unwrap();
@@ -215,7 +215,7 @@ fn calls_are_read_as_chat_completions_writes_them() {
     let call = read(json!({"id": "c", "type": "function", "function": function}));
     assert_eq!((&*call.name, &*call.args), ("echo", &json!({"a": 1})));
 
-    // The fields next to it come first.
+    // The fields of the call take precedence over those of `function`.
     let call = read(json!({"id": "c", "name": "own", "args": {}, "function": function}));
     assert_eq!((&*call.name, &*call.args), ("own", &json!({})));
     let call = read(json!({"id": "c", "function": {"name": "echo", "arguments": "{broken"}}));

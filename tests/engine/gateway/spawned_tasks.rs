@@ -1,4 +1,4 @@
-//! The tasks of `spawn`: their number, their budget, their questions.
+//! Tasks of `spawn`: their number, their budget, their questions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ fn is_subagent(request: &ModelRequest) -> bool {
     request.system.to_string().contains("You are a subagent")
 }
 
-/// A model of conversations that spawn a task for each input and then repeat the result, and of
+/// A model of conversations that spawn a task for each input and then repeat its result, and of
 /// subagents that answer with `subagent`.
 fn spawning_model(
     subagent: impl Fn(&ModelRequest) -> ModelEvent + Send + Sync + 'static,
@@ -36,7 +36,7 @@ fn spawning_model(
     starting_model("spawn", subagent)
 }
 
-/// The same model, whose conversations start subagents by the tool `starter`.
+/// The model of [`spawning_model`] with `starter` as the tool that starts subagents.
 fn starting_model(
     starter: &'static str,
     subagent: impl Fn(&ModelRequest) -> ModelEvent + Send + Sync + 'static,
@@ -98,7 +98,7 @@ async fn task_beyond_the_limit_is_refused_until_another_has_ended() {
     .await;
 }
 
-/// A bus that cannot be reached for the first reports about tasks.
+/// A bus that fails to publish the first reports about tasks.
 struct Unreachable {
     inner: InProcessBus,
     remaining_errors: AtomicUsize,
@@ -173,7 +173,7 @@ async fn task_spends_the_budget_of_the_run_that_spawned_it() {
         async { Ok(futures::stream::iter(events).boxed()) }
     });
     let bus = InProcessBus::default();
-    // Two calls of the conversation and at most three of the task.
+    // The budget is enough for two calls of the conversation and three of the task.
     let agent = AgentBuilder::new(model).tool(nap()).max_total_tokens(5_050);
     let gateway = Gateway::builder(agent).bus(bus.clone()).max_tokens(10);
     let gateway = gateway.build().unwrap();
@@ -202,13 +202,13 @@ impl PermissionGate for AskFor {
     }
 }
 
-/// A gateway whose tasks ask before they `deploy`, and the number of deployments.
+/// Returns a gateway whose tasks ask before they `deploy`, its bus, and the number of deployments.
 fn gateway_that_asks(store: &ThreadStore) -> (Gateway, InProcessBus, Arc<AtomicUsize>) {
     let (builder, bus, deployments) = builder_that_asks(store, "spawn");
     (builder.build().unwrap(), bus, deployments)
 }
 
-/// The builder of such a gateway, whose subagents are started by the tool `starter`.
+/// The builder for [`gateway_that_asks`], with `starter` as the tool that starts subagents.
 fn builder_that_asks(
     store: &ThreadStore,
     starter: &'static str,
@@ -216,7 +216,7 @@ fn builder_that_asks(
     builder_of(starting_model(starter, deploying), store)
 }
 
-/// The answers of a subagent that deploys.
+/// Returns the next event of a subagent that deploys.
 fn deploying(request: &ModelRequest) -> ModelEvent {
     match request.messages.len() {
         1 => call("deploy", json!({})),
@@ -224,7 +224,7 @@ fn deploying(request: &ModelRequest) -> ModelEvent {
     }
 }
 
-/// The builder of a gateway of this model that asks before it deploys.
+/// Returns the builder of a gateway of `model` that asks before it deploys.
 fn builder_of(
     model: FunctionModel,
     store: &ThreadStore,
@@ -278,9 +278,9 @@ async fn late_answer_to_a_task_continues_it_and_is_no_input() {
             read(&bus).await;
         }
         sleep(Duration::from_secs(301)).await;
-        // The task waits; it has neither ended nor failed.
+        // The task waits: it has neither ended nor failed.
         read_none(&bus).await;
-        // Another person is not the one who was asked.
+        // Only the person who was asked can answer.
         write_as(&bus, "1", "bob", "m2", "yes").await;
         let reply = read(&bus).await;
         assert_eq!(&*reply.id, "m2:reply");

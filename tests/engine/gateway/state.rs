@@ -1,4 +1,4 @@
-//! The state of a gateway that outlives its process.
+//! State of a gateway that outlives its process.
 
 use std::time::{Duration, SystemTime};
 

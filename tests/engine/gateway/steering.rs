@@ -1,4 +1,4 @@
-//! Messages to a session whose run is in progress.
+//! Messages to a session with a run in progress.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::{gateway_of, read, read_none, read_text, run_with, write, write_as};
 
-/// A model that calls `nap` for the first input, and then answers with the last input.
+/// A model that calls `nap` for the first input, and then repeats the last input.
 fn napping_model() -> FunctionModel {
     FunctionModel::new(|request| {
         let text = request.messages.last_content().into_owned();
@@ -149,7 +149,7 @@ async fn message_does_not_overtake_one_that_waits_for_its_own_run() {
     let store = ThreadStore::new();
     let (gateway, bus) = steering_gateway(&store);
     run_with(&gateway, async {
-        // The other chat has the only permit for five seconds.
+        // The other chat holds the only permit for five seconds.
         write_as(&bus, "2", "u2", "x", "Nap").await;
         write(&bus, "a", "one").await;
         write(&bus, "b", "two").await;

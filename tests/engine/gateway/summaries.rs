@@ -1,4 +1,4 @@
-//! The summaries of a gateway, in the background.
+//! Summaries of a gateway, which are made in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::kit::agent;
 
 const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 
-/// A session of these texts, of the user and the model in turn.
+/// Appends `texts` to a session, as messages of the user and the model in turn.
 async fn filled(store: &ThreadStore, texts: impl IntoIterator<Item = String>) {
     let lease = store.lease("s").await.unwrap();
     let records = texts
@@ -108,7 +108,7 @@ async fn halves_are_merged_and_up_to_ten_messages_are_one() {
         made[2]
     );
 
-    // Four are behind the summary; seven more are the first that are too many.
+    // Four messages follow the summary, so seven more exceed the limit.
     filled(&store, numbers(7)).await;
     let compaction = maybe_summarize(&summaries, &session)
         .await
@@ -137,7 +137,7 @@ async fn session_is_due_at_three_quarters_of_the_window() {
         assert_eq!(compaction.is_some(), is_due, "{characters}");
     }
 
-    // The window is that of the model, and not the length of its answers.
+    // The context window counts, not the length of an answer.
     let store = ThreadStore::new();
     filled(&store, (0..10).map(|_| "x".repeat(2_100))).await;
     let profile = ModelProfile::default().with_context_window(128_000);
@@ -167,7 +167,7 @@ async fn oversized_messages_are_left_out_with_a_note() {
         |request: &agentcore::ModelRequest| request.messages.last_content().contains("yy");
     assert!(!model.requests().iter().any(is_sent));
 
-    // With nothing else, the summary before stays, with one note.
+    // Without other messages, the earlier summary stays and has one note.
     filled(&store, ["z".repeat(1_600)].into_iter().chain(numbers(4))).await;
     let summaries = summaries.with_max_messages(5);
     let compaction = maybe_summarize(&summaries, &session)
@@ -200,7 +200,7 @@ async fn session_is_summarised_once_at_a_time_and_for_two_minutes_at_most() {
     assert_eq!(start.elapsed(), Duration::from_secs(120));
     assert_eq!(session.state().await.unwrap().unwrap().compaction, None);
 
-    // After the failure it is tried again.
+    // After the failure, one of two calls at once makes the summary.
     let model = summarizer(["a", "b", "c"]);
     let summaries = Summaries::new().with_model(model);
     let session = over(&store, &summaries, ScriptedModel::new()).session("s");
@@ -212,8 +212,8 @@ async fn session_is_summarised_once_at_a_time_and_for_two_minutes_at_most() {
     assert_eq!(first.unwrap().is_some(), second.unwrap().is_none());
 }
 
-/// Turns that begin and end while the summary is made lose no message, and neither is the summary
-/// lost when a turn holds the session as it is complete.
+/// Turns that run while the summary is made lose no message, and a turn that holds the session's
+/// lease when the summary is complete does not lose the summary.
 #[tokio::test(start_paused = true)]
 async fn summary_while_turns_run_loses_no_message() {
     let mut waited_count = 0;
@@ -239,7 +239,7 @@ async fn summary_while_turns_run_loses_no_message() {
             for (turn, pause) in pauses.into_iter().enumerate() {
                 tokio::time::sleep(pause).await;
                 let input = format!("question {turn}");
-                // The store of a summary holds the session for a moment.
+                // Storing a summary takes the session's lease for a moment.
                 while let Err(error) = session.clone().run(&*input).await {
                     assert_eq!(error.kind(), ErrorKind::SessionBusy, "{error}");
                     waited_count += 1;

@@ -1,4 +1,4 @@
-//! The texts and forms that others depend on, as files.
+//! Texts and wire forms that other programs depend on, compared with files.
 
 use agentcore::gateway::{DEFAULT_RESPONSE, InboundMessage, OutboundMessage};
 use agentcore::message::{Media, Part};
@@ -32,7 +32,7 @@ fn messages_have_their_json() {
     let read: OutboundMessage = serde_json::from_str(&golden("outbound.json")).unwrap();
     assert_eq!(read, outbound);
 
-    // Each field but the chat may be missing.
+    // All fields but the channel and the chat are optional.
     let least = r#"{"channel":"cli","chat_id":"direct"}"#;
     let read: InboundMessage = serde_json::from_str(least).unwrap();
     assert_eq!(read, InboundMessage::new("cli", "direct", "", ""));

@@ -100,7 +100,7 @@ async fn history_decides_about_the_reply_after_a_redelivery() {
         let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
         (gateway, bus)
     };
-    // The process ends after the message was sent, before the answer.
+    // The process ends after the message was sent and before the answer.
     let model = ScriptedModel::new()
         .call("message", json!({"content": "On it."}))
         .hang();
@@ -149,7 +149,7 @@ async fn message_to_a_channel_without_an_adapter_is_an_error_and_the_reply_is_se
     model.verify().unwrap();
 }
 
-/// A model for a lead that calls `tool` once, and for its subagents, which answer with `text`.
+/// A model for a lead agent that calls `tool` once, and for subagents that answer with `text`.
 fn lead_model(tool: &'static str, args: Value, text: String) -> FunctionModel {
     FunctionModel::stream(move |request: ModelRequest| {
         let is_subagent = request.system.to_string().contains("You are a subagent");
@@ -245,7 +245,7 @@ async fn end_of_a_task_is_an_input_of_its_conversation_if_set() {
     run_with(&gateway, async {
         write(&bus, "m1", "Go").await;
         assert_eq!(read_text(&bus).await, golden("spawned_without_label.txt"));
-        // The model answers with its input.
+        // The model repeats its input.
         let text = "Task 'subagent-1' completed.\n\nResult:\nAll quiet.";
         assert_eq!(read_text(&bus).await, text);
     })

@@ -1,4 +1,4 @@
-//! Turns: from a message to its reply.
+//! Turns of a gateway, from a message to its reply.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -79,7 +79,7 @@ async fn message_that_is_delivered_twice_causes_one_model_call_and_one_reply() {
     })
     .await;
 
-    // A second process, with a bus that has no memory of the message.
+    // A second process, whose bus does not remember the message.
     let other_bus = InProcessBus::default();
     let agent = AgentBuilder::new(model.clone()).store(store.clone());
     let gateway = Gateway::builder(agent)
@@ -89,7 +89,7 @@ async fn message_that_is_delivered_twice_causes_one_model_call_and_one_reply() {
     run_with(&gateway, async {
         write(&other_bus, "tg:7", "Hi").await;
         let reply = read(&other_bus).await;
-        // The channel drops it by its id.
+        // The channel discards the repeated reply by its id.
         assert_eq!((&*reply.id, &*reply.content), ("tg:7:reply", "Once."));
     })
     .await;
@@ -131,7 +131,7 @@ async fn run_without_a_text_gets_the_default_response_which_is_stored() {
     assert_eq!(messages.len(), 1 + 3 * 2 + 1);
     messages.validate().unwrap();
 
-    // The stored response is the answer to the input.
+    // The stored response is the answer to the repeated input.
     let other_bus = InProcessBus::default();
     let agent = AgentBuilder::new(ScriptedModel::new()).store(store.clone());
     let gateway = Gateway::builder(agent)
@@ -197,7 +197,7 @@ async fn direct_entry_points_return_the_text_and_send_nothing() {
     assert_eq!(reply.unwrap(), "HEARTBEAT_OK");
     read_none(&bus).await;
 
-    // The heartbeat has left nothing.
+    // The heartbeat stores no session.
     assert_eq!(store.len(), 1);
     assert_eq!(store.get("me").unwrap().messages.len(), 8);
     model.verify().unwrap();
@@ -553,7 +553,7 @@ async fn reply_that_the_bus_refuses_for_good_is_not_tried_again() {
     assert_eq!(count, 2);
 }
 
-/// A bus that delivers messages as they were published, without the session of their chat.
+/// A bus that clears the session key of each inbound message.
 struct ForgetfulBus(InProcessBus);
 
 #[agentcore::async_trait]

@@ -1,4 +1,4 @@
-//! What must hold.
+//! The checks of the properties.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::world::{SESSION, World, message};
 
 type Checked<T> = Result<T, TestCaseError>;
 
-/// More polls than any run takes.
+/// More polls than any run needs.
 const TO_THE_END: usize = usize::MAX;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -31,7 +31,7 @@ fn begin(world: &World, plan: &Plan) -> Run {
     world.agent.session(SESSION).run(input)
 }
 
-/// Runs the plan to its end and checks everything about it.
+/// Runs a plan to its end, checks all properties, and returns the number of polls.
 pub fn at_the_end(plan: &Plan) -> Checked<usize> {
     block_on(async {
         let world = World::new(plan);
@@ -45,7 +45,7 @@ pub fn at_the_end(plan: &Plan) -> Checked<usize> {
     })
 }
 
-/// How many polls the plan takes.
+/// Returns the number of polls that a plan needs.
 pub fn polls(plan: &Plan) -> Checked<usize> {
     block_on(async {
         let world = World::new(plan);
@@ -55,7 +55,7 @@ pub fn polls(plan: &Plan) -> Checked<usize> {
     })
 }
 
-/// Something happens after `at` polls; whatever it is, the session goes on.
+/// Applies `ending` after `at` polls, and checks that the session can be continued.
 pub fn after(plan: &Plan, at: usize, ending: Ending) -> TestCaseResult {
     let outcome = block_on(async {
         let world = World::new(plan);
@@ -88,7 +88,7 @@ pub fn after(plan: &Plan, at: usize, ending: Ending) -> TestCaseResult {
     })
 }
 
-/// Reads on to the end: one result, last, and nothing after it.
+/// Reads to the end, and checks that there is one result, and that it is the last message.
 async fn end(reader: &mut Reader) -> TestCaseResult {
     let ended = reader.read(TO_THE_END).await.map_err(TestCaseError::fail)?;
     prop_assert!(ended);
@@ -106,7 +106,7 @@ async fn end(reader: &mut Reader) -> TestCaseResult {
     Ok(())
 }
 
-/// What a run that has ended kept is valid.
+/// Checks that the output of a run that has ended is valid, and returns it.
 fn kept(plan: &Plan, run: Run) -> Checked<Option<RunOutput>> {
     let output = match run.into_output() {
         Ok(output) => output,
@@ -130,7 +130,7 @@ fn kept(plan: &Plan, run: Run) -> Checked<Option<RunOutput>> {
     Ok(Some(output))
 }
 
-/// The session is free, its history is valid, and holds what the reader was shown.
+/// Checks that the session is free, and that its history is valid and has all emitted messages.
 async fn session_goes_on(world: &World, plan: &Plan, seen: &[SdkMessage]) -> TestCaseResult {
     prop_assert!(world.agent.handle(SESSION).is_none(), "a handle is left");
     world.script_is_over.store(true, Ordering::Relaxed);
@@ -150,7 +150,7 @@ async fn session_goes_on(world: &World, plan: &Plan, seen: &[SdkMessage]) -> Tes
     shown_is_kept(plan, seen, &output.messages)
 }
 
-/// No call ran twice, and of none that ran the model is told that it did not.
+/// Checks that no call ran twice, and that no result denies that its call ran.
 fn ran_once(world: &World, history: &Messages) -> TestCaseResult {
     let mut times: HashMap<&str, usize> = HashMap::new();
     let executed = world.executed.lock().unwrap();
@@ -171,7 +171,7 @@ fn ran_once(world: &World, history: &Messages) -> TestCaseResult {
     Ok(())
 }
 
-/// Every answer and every result the reader saw is in the history.
+/// Checks that the history has every answer and every result that the stream emitted.
 fn shown_is_kept(plan: &Plan, seen: &[SdkMessage], history: &Messages) -> TestCaseResult {
     let edits = |hook: &super::plan::HookPlan| hook.does == Does::AfterSpoils;
     if plan.hooks.iter().any(edits) {
@@ -206,7 +206,7 @@ fn shown_is_kept(plan: &Plan, seen: &[SdkMessage], history: &Messages) -> TestCa
     Ok(())
 }
 
-/// Once the agents are gone, nothing holds what tools and hooks had; `remaining` stays.
+/// Checks that nothing holds the state of tools and hooks after the agents, even with `remaining`.
 fn leaks_nothing<T>(world: World, remaining: T) -> TestCaseResult {
     let token = world.token.clone();
     drop(world);
@@ -215,7 +215,7 @@ fn leaks_nothing<T>(world: World, remaining: T) -> TestCaseResult {
     Ok(())
 }
 
-/// Collected and awaited, a run comes to the same.
+/// Checks that the output of a run is the same whether its stream is collected or it is awaited.
 pub fn awaited_equals_collected(plan: &Plan) -> TestCaseResult {
     fn essence(output: &RunOutput) -> impl PartialEq + std::fmt::Debug + use<> {
         (
@@ -232,7 +232,7 @@ pub fn awaited_equals_collected(plan: &Plan) -> TestCaseResult {
             ),
         )
     }
-    // Awaiting leaves nobody to answer.
+    // An awaited run has no reader that answers questions.
     let mut plan = plan.clone();
     plan.replies = None;
     let collected = block_on(async {
@@ -256,7 +256,7 @@ pub fn awaited_equals_collected(plan: &Plan) -> TestCaseResult {
     Ok(())
 }
 
-/// Approves and denies what is pending, dropping the resumed run at every poll in turn.
+/// Approves and denies the pending calls, and drops the resumed run after each number of polls.
 pub fn resumed(plan: &Plan) -> TestCaseResult {
     let mut at = 0;
     loop {
@@ -288,7 +288,7 @@ pub fn resumed(plan: &Plan) -> TestCaseResult {
             if ended {
                 let resumed = kept(plan, second.run)?;
 
-                // A run that failed before it came to the decisions has not used them up.
+                // A run that failed before the decisions has not used them up.
                 if resumed.is_some_and(|resumed| resumed.end != ExitReason::Error) {
                     let again = world.agent.session(SESSION).resume(decisions).await;
                     prop_assert!(again.is_err(), "decided twice: {again:?}");
@@ -296,7 +296,7 @@ pub fn resumed(plan: &Plan) -> TestCaseResult {
             } else {
                 drop(second.run);
 
-                // A resume that died may be repeated; calls still run once.
+                // The resume of a dropped run may be repeated; calls still run once.
                 let again = world.agent.session(SESSION).resume(decisions).await;
                 drop(again);
             }

@@ -1,4 +1,4 @@
-//! Polling a run by hand.
+//! The reader of a run, which polls it by hand.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::plan::{Plan, Reply};
 
-/// What becomes of a run after some polls.
+/// An event that interferes with a run after a number of polls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ending {
     Drop,
@@ -45,8 +45,8 @@ impl Reader {
         }
     }
 
-    /// Polls until the stream has ended, or until there were `limit` polls in all; whether it
-    /// has ended. `Err` when nothing wakes the run any more.
+    /// Polls until the stream has ended or there were `limit` polls in all. Returns whether it has
+    /// ended, and an error if nothing wakes the run any more.
     pub async fn read(&mut self, limit: usize) -> Result<bool, String> {
         let reading = poll_fn(|cx| {
             loop {
@@ -75,7 +75,7 @@ impl Reader {
             .map_err(|_| "the run waits for ever".to_owned())
     }
 
-    /// Does to the run what `ending` says.
+    /// Applies `ending` to the run.
     pub fn act(&self, ending: Ending) {
         match ending {
             Ending::Drop => {}
@@ -93,7 +93,7 @@ impl Reader {
     }
 }
 
-/// Answers a question; without an answer the responder is dropped.
+/// Answers a question. Without a reply, the responder is dropped.
 fn answer(responder: Option<Responder>, id: &str, reply: Option<Reply>) -> Option<Responder> {
     let responder = responder?;
     let answer = match reply? {
@@ -107,7 +107,7 @@ fn answer(responder: Option<Responder>, id: &str, reply: Option<Reply>) -> Optio
     Some(responder)
 }
 
-/// How long something takes on the paused clock.
+/// Runs a future, and returns its output and its time on the paused clock.
 pub async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
     let start = Instant::now();
     let output = future.await;

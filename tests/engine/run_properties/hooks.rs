@@ -29,7 +29,7 @@ fn spoiled() -> Content {
     [Part::text(""), Part::ToolCall(stray_call())].into()
 }
 
-/// The hook of this plan; it holds `token`.
+/// Creates the hook of a plan, which holds `token`.
 pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
     use Does::*;
     let called = AtomicUsize::new(0);

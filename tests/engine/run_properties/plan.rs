@@ -1,4 +1,4 @@
-//! What a case is made of: plain data, so that a failing case can be printed and shrunk.
+//! The plan of a case: plain data, so that a failing case can be printed and shrunk.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -8,23 +8,24 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub stored: Vec<Said>,
-    /// A stored summary that covers so many messages.
+    /// The number of messages that a stored summary covers.
     pub covered: Option<usize>,
     pub input: Vec<Said>,
     pub script: Vec<Step>,
     pub hooks: Vec<HookPlan>,
-    /// What is answered to questions, in order; then the responder goes. `None`: there is none.
+    /// The replies to questions, in order; after them the responder is dropped. `None`: no
+    /// responder.
     pub replies: Option<Vec<Reply>>,
     pub park: bool,
     pub partials: bool,
     pub wrap_up: bool,
     pub keep_refused: bool,
     pub max_turns: u32,
-    /// How much of a history a compaction covers, in quarters.
+    /// The quarters of a history that a compaction covers.
     pub compacts: Option<usize>,
 }
 
-/// A message of a stored history or an input, sensible or not.
+/// A message of a stored history or an input, valid or not.
 #[derive(Clone, Debug)]
 pub enum Said {
     System(&'static str),
@@ -39,7 +40,7 @@ pub enum Said {
     Result(&'static str, &'static str, &'static str),
 }
 
-/// What the model does when it is asked.
+/// The response to one request.
 #[derive(Clone, Debug)]
 pub enum Step {
     Answer {
@@ -54,7 +55,7 @@ pub enum Step {
     Breaks(&'static str, Failure),
     /// The request fails.
     Fails(Failure),
-    /// The stream neither ends nor says anything any more.
+    /// The stream emits this text, and then hangs.
     Hangs(&'static str),
 }
 
@@ -78,7 +79,7 @@ pub enum Failure {
     Refused,
 }
 
-/// A call the model makes: what its tool, the gate and the hooks will do is in its arguments.
+/// A call of the model, whose arguments control its tool, the gate and the hooks.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub id: &'static str,
@@ -123,7 +124,7 @@ pub enum Reply {
     Leave,
 }
 
-/// A hook that does something every so many times.
+/// A hook that acts in every `every`th call.
 #[derive(Clone, Copy, Debug)]
 pub struct HookPlan {
     pub every: usize,
@@ -154,7 +155,7 @@ pub enum Does {
     PreSpoils,
     PreContext(&'static str),
     PrePanics,
-    /// Work that outlives the turn, for ever if so.
+    /// Starts a task that outlives the turn, and never ends if `true`.
     PreSpawns(bool),
     ToolPasses,
     ToolTwice,
@@ -176,7 +177,7 @@ pub enum Does {
 }
 
 const TEXTS: [&str; 4] = ["one", "two three", "", " \n"];
-/// Repeated on purpose, here and in what is stored: models do so.
+/// Ids of calls. Cases repeat them, as models do.
 const IDS: [&str; 6] = ["a", "b", "c", "call_1", "call_2", ""];
 const TOOLS: [&str; 7] = ["par", "par2", "exc", "read", "idem", "nosuch", "not a name"];
 
@@ -207,7 +208,7 @@ fn said() -> impl Strategy<Value = Said> {
     ]
 }
 
-/// Mostly what a well-behaved program stores, sometimes anything.
+/// Mostly histories of well-behaved programs, and sometimes any messages.
 fn stored() -> impl Strategy<Value = Vec<Said>> {
     let sensible = prop_oneof![
         Just(vec![Said::Human("one"), Said::Ai("two")]),
@@ -367,7 +368,7 @@ fn reply() -> impl Strategy<Value = Reply> {
     prop::sample::select(&[Allow, AllowForSession, Edit, Deny, Leave][..])
 }
 
-/// Any case.
+/// Any plan.
 pub fn plan() -> impl Strategy<Value = Plan> {
     let history = (stored(), option::weighted(0.15, 0_usize..9), input());
     let options = (

@@ -1,4 +1,4 @@
-//! What holds of every tree of subagents, whatever they do and wherever the root is stopped.
+//! Properties of every tree of subagents, for any behaviour and any end of the root.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,12 +21,12 @@ use tokio::time::sleep;
 
 use super::hold;
 
-/// The tokens of a request's answer at most.
+/// The limit of the tokens of an answer.
 const MAX_OUTPUT: u32 = 10;
-/// The price of one of them, in dollars.
+/// The price of an output token, in dollars.
 const PRICE: f64 = 0.001;
 
-/// What one agent of a tree does.
+/// The behaviour of one agent of a tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Act {
     Answers,
@@ -42,7 +42,7 @@ struct Node {
     children: Vec<Self>,
 }
 
-/// How the root ends, after so many messages.
+/// The end of the root run, after a number of messages.
 #[derive(Clone, Copy, Debug)]
 enum Stop {
     Never,
@@ -100,11 +100,11 @@ fn plan() -> impl Strategy<Value = Plan> {
     )
 }
 
-/// What the models of a tree have seen.
+/// The plan of a tree, and a record of its model calls.
 #[derive(Default)]
 struct World {
     nodes: BTreeMap<String, Node>,
-    /// The paths of the agents that have asked their model.
+    /// The paths of the agents that have called their model.
     seen: Mutex<BTreeSet<String>>,
     live: AtomicU64,
     most_live: AtomicU64,
@@ -124,7 +124,7 @@ impl World {
     }
 }
 
-/// Counts a model call while it lasts.
+/// A model call in progress, which `World` counts.
 struct Live(Arc<World>);
 
 impl Live {
@@ -205,7 +205,7 @@ fn root(plan: &Plan, world: &Arc<World>) -> Agent {
         .max_subagent_depth(plan.depth)
         .max_subagents(plan.count)
         .max_output_tokens(MAX_OUTPUT)
-        // For those that hang.
+        // Ends the trees with agents that hang.
         .max_duration(Duration::from_secs(10_000));
     if plan.awaits {
         builder = builder.unfinished_tasks(UnfinishedTasks::Await);
@@ -216,7 +216,7 @@ fn root(plan: &Plan, world: &Arc<World>) -> Agent {
     builder.build().unwrap()
 }
 
-/// Every subagent that began has ended once, and the run has one result.
+/// Checks that every subagent that started ended once, and that there is one result.
 fn check_stream(messages: &[SdkMessage]) -> std::result::Result<(), TestCaseError> {
     let (mut starts, mut ends, mut results) = (Vec::new(), Vec::new(), 0);
     for message in messages {

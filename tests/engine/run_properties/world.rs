@@ -1,4 +1,4 @@
-//! A plan as an agent: its store, its model, its tools.
+//! The agent of a plan: its store, its model, its tools.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -26,23 +26,23 @@ use tokio::time::sleep;
 use super::hooks;
 use super::plan::{Act, Call, Failure, Gate, Plan, Said, Step, Stop};
 
-/// The session every run of a case is in.
+/// The session of all runs of a case.
 pub const SESSION: &str = "s";
 
-/// Longer than any case takes on the paused clock.
+/// A time longer than any case takes on the paused clock.
 const AGES: Duration = Duration::from_secs(10_000_000);
 
-/// A plan brought to life.
+/// The agents of a plan, and a record of their calls.
 pub struct World {
-    /// What the plan says.
+    /// The agent as planned.
     pub agent: Agent,
-    /// The same model and store without hooks and tools; the model only says "done." then.
+    /// An agent with the same model and store, but without hooks and tools.
     pub plain: Agent,
     pub strict: StrictModel<FunctionModel>,
     pub script_is_over: Arc<AtomicBool>,
-    /// The calls whose tool must not run twice, as often as it ran.
+    /// The calls that must not run twice, once for each time that they ran.
     pub executed: Arc<Mutex<Vec<String>>>,
-    /// What every tool and every hook holds.
+    /// Dead once all tools and hooks are dropped.
     pub token: Weak<()>,
 }
 
@@ -111,7 +111,7 @@ impl World {
     }
 }
 
-/// A message as a plan has it.
+/// Returns the message that a plan describes.
 pub fn message(said: &Said) -> Message {
     match said {
         Said::System(text) => Message::system(*text),
@@ -223,7 +223,7 @@ fn play(turn: usize, step: Option<Step>) -> Result<ModelStream> {
         event
     });
 
-    // What an idle timeout of a provider makes of silence.
+    // The error of a provider's idle timeout.
     let silence = stream::iter(hangs.then_some(())).then(|()| async {
         sleep(Duration::from_secs(300)).await;
         Err(Error::new(ErrorKind::Timeout, "nothing came"))
@@ -323,7 +323,7 @@ fn tool(
     }
 }
 
-/// Panics without a word on the console.
+/// Panics without a message on the console.
 pub fn panic_quietly() -> ! {
     std::panic::resume_unwind(Box::new("as planned"))
 }
@@ -363,7 +363,7 @@ async fn execute(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     Ok(format!("did {}", cx.call_id()).into())
 }
 
-/// A gate that does what the call's arguments say.
+/// A gate whose decision is in the arguments of the call.
 struct Gatekeeper;
 
 #[async_trait]
@@ -389,7 +389,7 @@ impl PermissionGate for Gatekeeper {
     }
 }
 
-/// Covers so many quarters of the history, whether that is a good idea or not.
+/// A compactor that covers this number of quarters of the history, even if it should not.
 struct Quarters(usize);
 
 #[async_trait]
@@ -405,7 +405,7 @@ impl Compactor for Quarters {
     }
 }
 
-/// A store that waits before and after everything, so that a run can be dropped there.
+/// A store that yields before or after each operation, so that runs can be dropped there.
 #[derive(Clone)]
 struct SlowStore(ThreadStore);
 
