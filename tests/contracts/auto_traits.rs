@@ -1,6 +1,5 @@
-//! What the types promise without saying so: `Send`, `Sync`, `Unpin`, and traits usable as `dyn`.
-//!
-//! All of it is checked by the compiler; the tests only give it a place.
+//! The auto traits of public types, `Send`, `Sync` and `Unpin`, and traits usable as `dyn`. The
+//! compiler checks them.
 
 use std::fmt::Debug;
 use std::panic::{RefUnwindSafe, UnwindSafe};

@@ -1,4 +1,4 @@
-//! The JSON of decisions about waiting calls, and of the reasons that rules give.
+//! The JSON of decisions about pending calls, and of the reasons that rules give.
 
 use agentcore::permission::{PermissionConfig, PermissionRules};
 use agentcore::session::PendingCall;

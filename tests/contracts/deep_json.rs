@@ -1,4 +1,5 @@
-//! JSON that is nested very deep, wherever it comes in: refused with a text, never the run's end.
+//! JSON that is nested very deep: it is refused with an error, and ends neither a run nor a
+//! process.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ const LIMIT: usize = 100;
 /// Returns a value nested `depth` levels deep.
 fn nested(depth: usize) -> Value {
     let inner = (1..depth).fold(json!(1), |inner, _| Value::Array(vec![inner]));
-    // Built without the macro, which would walk it by recursion.
+    // The macro would walk the value by recursion.
     Value::Object([("a".to_owned(), inner)].into_iter().collect())
 }
 
@@ -31,7 +32,7 @@ fn text(depth: usize) -> String {
     format!("{{\"a\":{}1{}}}", "[".repeat(depth), "]".repeat(depth))
 }
 
-/// Drops a value of any depth, without the recursion of its own `Drop`.
+/// Drops a value of any depth without recursion, unlike the `Drop` of `Value`.
 fn dismantle(value: Value) {
     let mut values = vec![value];
     while let Some(value) = values.pop() {

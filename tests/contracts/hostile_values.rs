@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::kit::effort::ends_within;
 
-/// More processor time than most of these checks may use, less than they would use without limits.
+/// More processor time than most of these checks need, less than they would take without limits.
 const MAX_CPU_SECONDS: i64 = 60;
 
 fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {

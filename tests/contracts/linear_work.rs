@@ -1,4 +1,4 @@
-//! Answers with very many calls: the work grows with their number, not with its square.
+//! Answers with very many calls: the work is proportional to their number, not to its square.
 
 use agentcore::model::ResponseLimits;
 use agentcore::session::{Record, StoredSession};
@@ -13,8 +13,8 @@ use crate::kit::effort::ends_within;
 
 const CALLS: usize = 16_000;
 
-/// Runs `work` and returns what it returns. With work for each pair of calls it would take more
-/// processor time than this.
+/// Runs `work` and returns its result. Fails if it takes more processor time than linear work
+/// needs.
 fn finishes<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     ends_within(10, work)
 }
@@ -283,7 +283,7 @@ mod decoders {
         assert_eq!(ids(&response).len(), CALLS);
     }
 
-    /// Pieces of one long text of arguments that end in what may be its end.
+    /// Returns a piece of one long text of arguments, each of which may be its end.
     fn list(number: usize) -> &'static str {
         if number == 0 { "{\"a\":[[]" } else { ",[]" }
     }
@@ -352,7 +352,7 @@ fn many_calls_that_end_in_reverse_are_counted_in_linear_time() {
     let error = Error::new(ErrorKind::Auth, "no key");
     let events: Vec<_> = events.map(Ok).chain([Err(error)]).collect();
 
-    // With a secret, answers are redacted as well.
+    // In a process with a secret, answers are also redacted.
     let secret = Secret::new("a-secret-of-this-test");
     let kind = finishes(move || {
         let model = ScriptedModel::new().events(events);

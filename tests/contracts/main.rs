@@ -1,4 +1,4 @@
-//! Messages, tools, rules, the wire form: what does not need a run.
+//! Messages, tools, rules and the wire form, which need no run.
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
 #[path = "../kit/mod.rs"]

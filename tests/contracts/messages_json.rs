@@ -15,7 +15,7 @@ fn read(json: &str) -> Message {
     serde_json::from_str(json).expect(json)
 }
 
-/// Reads by each of the three ways, which must agree, and returns the text it is written as.
+/// Reads a message in three ways, checks that the results agree, and returns it as JSON.
 fn rewrite(json: &str) -> String {
     let message = read(json);
     let from_slice: Message = serde_json::from_slice(json.as_bytes()).expect(json);
@@ -359,7 +359,7 @@ fn text_after_annotations_is_a_separate_part() {
     assert_eq!(content.parts()[2], Part::text("b"));
 }
 
-/// The rows are one message of each kind, as earlier versions wrote it.
+/// The rows are one message of each kind as earlier versions wrote it.
 #[test]
 fn old_json_is_unchanged() {
     for json in [

@@ -1,4 +1,4 @@
-//! Messages of unusual writers: what is read of them, and what is said when it cannot be.
+//! Unusual messages: the way they are read, and the errors for those that cannot be read.
 
 use agentcore::message::ToolResultView;
 use agentcore::{Message, Messages, Part, Role, ToolCall, ToolResult};
@@ -118,7 +118,7 @@ fn validation_finds_each_violation_at_any_index() {
                 .collect();
             history.push(bad.clone());
 
-            // Only the first is told.
+            // The error is about the first violation only.
             history.push(Message::human(""));
             let error = history.validate().unwrap_err();
             assert_eq!(error.to_string(), format!("message[{index}]{expected}"));

@@ -1,4 +1,4 @@
-//! Results stand in the order of their calls.
+//! The order of results, which is that of their calls.
 
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ fn repair_moves_results_into_call_order() {
     assert_eq!(history, ordered.clone().human("And?"));
     assert!(check.ensure(&mut history, &[]).is_empty());
 
-    // A check that went on from what it knew forgets what was not in order with it.
+    // A check that resumes after a common prefix forgets the results behind it that were out of
+    // order.
     let mut cut = calls();
     cut.push(Message::tool("a", "f", "1"));
     assert_eq!(check.ensure(&mut cut, &["b".into(), "c".into()]).len(), 0);

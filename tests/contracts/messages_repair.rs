@@ -1,4 +1,4 @@
-//! Repairing histories.
+//! Repairs of histories.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn interrupted(id: &str) -> Message {
     ToolResult::failed(&call(id), INTERRUPTED).into()
 }
 
-/// Repairs a history, checks the properties of every repair, and returns the text of the repairs.
+/// Repairs a history, checks the properties of every repair, and returns the report as text.
 fn repair(history: &mut Messages) -> String {
     let before = history.clone();
     let said = history.repair().to_string();
@@ -123,7 +123,7 @@ fn partially_streamed_calls_are_dropped() {
         ],
     );
 
-    // As a store keeps it: the raw text is gone.
+    // A stored call has no raw text.
     let mut stored = Messages::from_json(
         r#"[{"role":"user","content":"Hi"},{"role":"assistant","content":"x","tool_calls":[{"id":"a","name":"f","args":null}]}]"#,
     )
@@ -131,7 +131,7 @@ fn partially_streamed_calls_are_dropped() {
     repair(&mut stored);
     assert_eq!(stored, Messages::from("Hi").ai("x"));
 
-    // The text can be read even though nobody did.
+    // The raw text is valid JSON, although it was not parsed.
     let mut whole = ToolCall::from_raw("a", "f", r#"{"x":1}"#);
     whole.args = Arc::new(Value::Null);
     let mut history = Messages::from("Hi").ai_calling("", [whole]);
@@ -207,7 +207,7 @@ fn misplaced_result_moves_to_follow_its_call() {
         &[r#"message[1]: moved result for "b" to follow its call"#],
     );
 
-    // What stands before the call of another tool with that id is not its result.
+    // A result before its call, of another tool with the same id, does not belong to the call.
     becomes(
         Messages::new()
             .tool("b", "other", "2")
@@ -315,7 +315,7 @@ fn missing_call_id_is_generated_and_results_match_by_position() {
         ],
     );
 
-    // An id that was made up once is not made up twice.
+    // An id that an earlier repair generated is not generated again.
     becomes(
         Messages::from("Hi").ai_calling("", [call("call_1_1"), call("")]),
         &Messages::from("Hi")
@@ -342,7 +342,7 @@ fn empty_messages_are_dropped_and_adjacent_assistant_messages_merge() {
             .human("three")
             .ai([Part::text(""), Part::text("four")])
             .ai("five"),
-        // The user may speak several times in a row, the assistant may not.
+        // Messages of the user may follow each other, those of the assistant may not.
         &Messages::from("one")
             .human("two")
             .human("three")

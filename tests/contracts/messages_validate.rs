@@ -1,4 +1,4 @@
-//! The rules of a history and their wording.
+//! The rules of a history and the texts of their errors.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -277,7 +277,7 @@ fn validate_for_model_accepts_valid_histories() {
     let unreadable = ToolCall::from_raw("x", "f", "{\"a\":");
     for history in [
         Messages::from("Hi"),
-        // Two messages of the user in a row: providers are sent them as one.
+        // Two messages of the user in a row: providers are sent one message.
         Messages::from("Hi").human("Ho"),
         Messages::new()
             .system("a")
@@ -287,12 +287,12 @@ fn validate_for_model_accepts_valid_histories() {
             .ai("Ho")
             .system("d"),
         Messages::from("Hi").system("x").human("Ho"),
-        // Results in any order among themselves.
+        // Results in another order than their calls.
         Messages::from("Hi")
             .ai_calling("", [call("a"), call("b")])
             .tool("b", "f", "2")
             .tool("a", "f", "1"),
-        // White space and thinking beside something else.
+        // White space and thinking next to other parts.
         Messages::from("Hi")
             .with(Message::ai([
                 thinking(),
@@ -300,7 +300,7 @@ fn validate_for_model_accepts_valid_histories() {
                 Part::ToolCall(call("a")),
             ]))
             .tool("a", "f", "1"),
-        // A call that was answered with the reason why it could not be read.
+        // A call that was answered with the reason why its arguments could not be read.
         Messages::from("Hi")
             .ai_calling("", [unreadable.clone()])
             .with(Message::from(ToolResult::failed(
@@ -359,7 +359,7 @@ fn model_check_agrees_with_full_validation_after_every_change() {
         }
     }
 
-    // Cut at every length, go on differently, and come back.
+    // The history is cut at every length, continues differently, and is complete again.
     for keep in (0..history.len()).rev() {
         for next in [
             Message::human("other"),

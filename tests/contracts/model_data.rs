@@ -1,4 +1,4 @@
-//! The table of models, the data that is kept by hand, and tables in files.
+//! The table of models, the data that is maintained by hand, and tables in files.
 
 use std::collections::BTreeMap;
 
@@ -285,7 +285,7 @@ fn long_cache_writes_of_openai_cost_two_and_a_half_times_the_input() {
         ("gpt-6-luna", 0.25, 0.5),
         ("gpt-6-astra", 25.0, 50.0),
         ("gpt-5.6-sol", 10.0, 20.0),
-        // No price is listed.
+        // The table has no prices for its long cache writes and its long requests.
         ("gpt-6-cyber", 50.0, 0.0),
     ] {
         let prices = prices(model);

@@ -1,4 +1,4 @@
-//! Dates, and those of models.
+//! Dates, and the dates of models.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

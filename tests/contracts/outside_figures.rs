@@ -1,4 +1,4 @@
-//! Figures from callers, servers and files, as large as they can be: no sum of them overflows.
+//! Figures of callers, servers and files at their largest: no sum of them overflows.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ async fn token_counter_that_returns_the_maximum_overflows_nothing() {
             assert!(!error.to_string().contains("panicked"), "{error}");
         }
 
-        // How far it came depends on the limit.
+        // The limit decides how many requests there are.
         drop(model.verify());
     }
 }
@@ -109,7 +109,7 @@ async fn price_that_is_not_finite_or_negative_counts_as_unknown() {
     }
 }
 
-/// Runs an agent that these set up: a call fails once, a tool is called, and the answer follows.
+/// Runs an agent that `set` changes: a request fails once, a tool is called, and the model answers.
 async fn play(set: impl FnOnce(AgentBuilder) -> AgentBuilder) {
     let model = ScriptedModel::new()
         .fail(Error::new(ErrorKind::Overloaded, "busy"))
@@ -121,7 +121,7 @@ async fn play(set: impl FnOnce(AgentBuilder) -> AgentBuilder) {
     let agent = set(AgentBuilder::new(model.clone()).retry(retry).tool(tool));
     let run = agent.build().unwrap().run("hi");
 
-    // How it ends depends on the duration; that it ends does not.
+    // The duration decides the result, so only the end of the run is checked.
     let ended = tokio::time::timeout(Duration::from_secs(60 * 60), run.finish()).await;
     drop(ended.expect("the run ends"));
     drop(model.verify());
@@ -212,7 +212,7 @@ mod servers {
             ModelEvent::Usage(usage) => Some(usage),
             _ => None,
         });
-        // No counts are no event.
+        // A response without counts has no usage event.
         usage.last().unwrap_or_default()
     }
 
@@ -287,7 +287,7 @@ mod logs {
 
     use super::*;
 
-    /// Sets figures of all records of a log, and their checksums with them.
+    /// Sets figures in all records of a log, and updates the checksums.
     fn set(folder: &std::path::Path, figures: &[(&str, u64)]) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

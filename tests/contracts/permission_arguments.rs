@@ -1,4 +1,4 @@
-//! Rules, modes and grants about calls whose accesses are not declared, or lead through links.
+//! Rules, modes and grants for calls whose accesses are not declared or go through links.
 
 use std::sync::{Arc, Mutex};
 
@@ -178,7 +178,7 @@ fn accepted_edit_without_a_known_path_is_a_question() {
     assert_eq!(permissions.explain(&call, &tool).decision, Behavior::Ask);
 }
 
-/// Answers every question with a grant for the session, and stores the arguments of the calls.
+/// Answers every question with a grant for the session, and records the arguments of the calls.
 struct Grant(Arc<Mutex<Vec<Value>>>);
 
 #[async_trait]

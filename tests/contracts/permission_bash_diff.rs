@@ -67,7 +67,7 @@ const HOSTILE: [&str; 14] = [
     "bad",
     "x$(bad)",
 ];
-/// A program that runs what its option names.
+/// A program that runs the command in its option `--pre`.
 const RG: &str = "for word; do case $word in --) break;; --pre=*) \"${word#--pre=}\";; esac; done";
 
 /// Returns a script from the grammar below.
@@ -546,7 +546,7 @@ struct Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Left behind only if the directory cannot be removed.
+        // An error only leaves the directory behind.
         let _removed = fs::remove_dir_all(&self.root);
     }
 }
@@ -707,7 +707,7 @@ fn scripts(count: usize) -> Vec<String> {
     scripts.collect()
 }
 
-/// Runs scripts in one shell, and compares what ran with the decisions about it.
+/// Runs scripts in one shell, and compares the stubs that ran with the decisions.
 fn compare(stub_shell: &Path, path: &Path, tested: &TestedShell) {
     let count = std::env::var(NUMBER)
         .ok()
@@ -758,7 +758,7 @@ fn compare(stub_shell: &Path, path: &Path, tested: &TestedShell) {
         failures.join("\n")
     );
 
-    // The comparison says something only if all of it happens often.
+    // Without enough scripts of each kind, the comparison has no meaning.
     assert!(allowed > count / 80, "{allowed} of {count} were allowed");
     assert!(
         permitted > count / 20,

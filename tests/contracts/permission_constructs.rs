@@ -1,9 +1,9 @@
-//! Constructs of shells: the commands in them, and what shells other than bash read differently.
+//! Constructs of shells: the commands in them, and those that other shells read unlike bash.
 
 use agentcore::backend::Shell;
 use agentcore::permission::{Behavior, PermissionRules};
 
-/// Rules to allow all commands, but not the program `denied`.
+/// Returns rules that allow all commands except the program `denied`.
 fn rules(denied: &str) -> PermissionRules {
     let rules = PermissionRules::new().allow("Bash").unwrap();
     rules.deny(&format!("Bash({denied}:*)")).unwrap()
@@ -80,7 +80,7 @@ fn commands_over_a_limit_are_questions() {
     ] {
         let start: String = command.chars().take(40).collect();
         assert_eq!(decide(&command, Shell::Bash), Behavior::Ask, "{start}");
-        // What is not examined may write a protected file.
+        // A command that is not examined may write a protected file.
         let allowing = PermissionRules::new().allow("Bash").unwrap();
         let decision = allowing.explain_command(&command).decision;
         assert_eq!(decision, Behavior::Ask, "{start}");
@@ -95,7 +95,7 @@ fn command_with_an_invisible_character_is_a_question_without_any_rule_to_deny() 
     }
 }
 
-/// Offsets in words are in bytes, and a letter may have several.
+/// Offsets in words are in bytes, and a letter may take several.
 #[test]
 fn options_with_non_ascii_letters_are_read() {
     for program in [

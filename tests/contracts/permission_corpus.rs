@@ -1,5 +1,5 @@
-//! Rules, commands and the expected decisions: one row each in `tests/data/permission_cases.tsv`,
-//! and in `tests/data/permission_more.tsv` for programs that no table has.
+//! Rules, commands and the expected decisions: a row each in `tests/data/permission_cases.tsv`, and
+//! in `tests/data/permission_more.tsv` for programs without a table.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,8 @@
-//! The decisions about many commands under many sets of rules, against
-//! `tests/data/permission_decisions.tsv`: a change of them is seen in review.
+//! The decisions about many commands under many sets of rules, compared with
+//! `tests/data/permission_decisions.tsv`, so that a review shows their changes.
 //!
 //! `UPDATE_DECISIONS=1 cargo test --all-features --test contracts permission_decisions` writes the
-//! letters anew. A command is added to the file without letters.
+//! letters. A new command is added to the file without letters.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn decisions_are_as_recorded() {
         let text = unescape(command);
         let letters = rule_sets.iter().map(|(_, rules)| letter(rules, &text));
         let new: String = letters.collect();
-        // A decision that was not recorded is neither more permissive nor stricter.
+        // Without a recorded decision, the new one is neither more permissive nor stricter.
         let old_letters = old.chars().map(Some).chain(std::iter::repeat(None));
         for ((old, new), (rules, _)) in old_letters.zip(new.chars()).zip(&rule_sets) {
             if old == Some(new) {

@@ -1,4 +1,4 @@
-//! Which rule decided, and where it came from: what `explain` says is what a run does.
+//! The rule of a decision and its origin: a run decides as `explain` describes.
 
 use std::sync::{Arc, Mutex};
 
@@ -29,7 +29,7 @@ fn read() -> FuncTool {
         })
 }
 
-/// Rules of three origins.
+/// Returns rules of three origins.
 fn permissions() -> PermissionRules {
     let config = |json: Value| PermissionConfig::from_json(&json.to_string()).unwrap();
     PermissionRules::new()
@@ -45,7 +45,7 @@ fn permissions() -> PermissionRules {
         .unwrap()
 }
 
-/// Says no, and keeps the question.
+/// Denies every call, and records the questions.
 #[derive(Clone, Default)]
 struct No(Arc<Mutex<Vec<String>>>);
 

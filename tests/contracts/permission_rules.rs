@@ -1,4 +1,4 @@
-//! The text of rules, and what they decide about calls of tools.
+//! The text of rules, and their decisions about calls of tools.
 
 use std::sync::Arc;
 
@@ -400,7 +400,7 @@ fn mode_decides_when_no_rule_matches() {
         (Plan, &edit, inside.clone(), Behavior::Deny),
         (AcceptEdits, &edit, inside.clone(), Behavior::Allow),
         (AcceptEdits, &create, json!({}), Behavior::Allow),
-        // What these write is no file.
+        // Tools that write something other than a file.
         (AcceptEdits, &credit, json!({}), Behavior::Ask),
         (AcceptEdits, &order, json!({}), Behavior::Ask),
         (AcceptEdits, &edit, outside.clone(), Behavior::Ask),
@@ -557,7 +557,7 @@ fn suggested_rules_allow_only_the_same_call() {
         assert_eq!(suggest(opaque), Vec::<String>::new(), "{opaque}");
     }
 
-    // A rule about a folder would allow all in it.
+    // No rule is suggested for a folder, since it would allow all files in it.
     let write = tool("Write");
     for (path, expected) in [
         ("a", vec!["allow:Edit(./a)"]),
@@ -574,7 +574,7 @@ fn suggested_rules_allow_only_the_same_call() {
         assert_eq!(rules, expected, "{path:?}");
     }
 
-    // What is suggested allows the call, and no longer one.
+    // A suggested rule allows the call, but not those that its `*` would match.
     let call = ToolCall::new("c", "Bash", json!({"command": "echo 'a * b'"}));
     let mut permissions = base();
     for rule in base().suggest(&call, &bash) {

@@ -4,7 +4,7 @@ use agentcore::permission::{Behavior, PermissionRules};
 
 use crate::kit::small_stack::survives;
 
-/// The constructs that nest in a command: their beginning and their end.
+/// The constructs that nest in a command, as their beginning and their end.
 const NESTS: [(&str, &str); 32] = [
     ("$(", ")"),
     ("`", "`"),

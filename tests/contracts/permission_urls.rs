@@ -1,4 +1,4 @@
-//! Rules about addresses, and the spellings in which they come.
+//! Rules for addresses, and the spellings of addresses.
 
 use agentcore::permission::{Behavior, PermissionRules, Rule};
 use agentcore::{FuncTool, ToolCall};
@@ -37,7 +37,7 @@ fn international_domain_names_are_compared_as_punycode() {
                 ("https://xn--bcher-kva.example/", Allow),
                 ("https://XN--BCHER-KVA.example/x", Allow),
                 ("https://bucher.example/", Ask),
-                // A letter and an accent, a wide letter, another full stop.
+                // A letter with a combining accent, a wide letter, another full stop.
                 ("https://bu\u{308}cher.example/", Ask),
                 ("https://ｂücher.example/", Ask),
                 ("https://bücher。example/", Ask),

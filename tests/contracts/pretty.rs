@@ -1,4 +1,4 @@
-//! Histories for people to read.
+//! Histories formatted for people.
 
 use agentcore::message::Media;
 use agentcore::{Message, Messages, Part, ToolCall};

@@ -1,4 +1,4 @@
-//! What models cost, and how their ids are understood.
+//! The prices of models, and the lookup of model ids.
 
 use agentcore::model::{Catalog, ModelProfile, Prices};
 use agentcore::{ErrorKind, Usage};
@@ -87,7 +87,7 @@ fn lookup_ignores_dates_at_the_end_of_a_model_id() {
 
     assert_eq!(catalog.lookup("é-20250929"), None);
 
-    // This date has a price of its own.
+    // This dated model has a price of its own.
     assert_ne!(
         catalog.lookup("gpt-4o-2024-05-13"),
         catalog.lookup("gpt-4o")

@@ -1,4 +1,4 @@
-//! The JSON of what is said: answers, their pieces, and what is said to the model.
+//! The JSON of content: answers, their pieces, and messages to the model.
 
 use std::sync::Arc;
 
@@ -306,7 +306,7 @@ fn text_with_citations_of_another_shape_is_read_as_text() {
         assert_eq!(message.text().as_deref(), Some("Hi"), "{citations}");
     }
 
-    // Documents have a field of that name, too.
+    // Documents also have a field `citations`.
     let document = json!({"type": "document", "source": {"type": "url", "url": "u"},
         "citations": {"enabled": true}});
     let message = serde_json::from_value(user(json!([document])));

@@ -1,5 +1,5 @@
-//! Messages as other emitters spell them: counts that are null or fractions, content in the long
-//! form.
+//! Messages in the spellings of other emitters: counts that are null or fractions, content in the
+//! long form.
 
 use agentcore::sdk::SystemKind;
 use agentcore::{SdkMessage, Usage};
@@ -24,7 +24,7 @@ fn results_within_results_do_not_exhaust_the_stack() {
             let nested = format!(r#"{open}""{}"#, "}]".repeat(5_000));
             let line =
                 format!(r#"{{"type":"user","message":{{"role":"user","content":{nested}}}}}"#);
-            // It may be read or refused; the process goes on.
+            // Whether it is read or refused, the process does not abort.
             drop(serde_json::from_str::<SdkMessage>(&line));
         },
     );

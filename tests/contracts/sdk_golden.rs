@@ -1,4 +1,4 @@
-//! Messages as other emitters write them, for the tests of the wire.
+//! Messages as other emitters write them, for the tests of the wire form.
 
 use agentcore::SdkMessage;
 use agentcore::sdk::SystemKind;

@@ -1,4 +1,4 @@
-//! A run as the events a browser gets.
+//! The events of a run that a browser receives.
 
 use agentcore::sdk::{
     Activity, ApiMessage, ApiStreamEvent, AssistantEvent, BlockDelta, Envelope, Init, PartialEvent,
@@ -120,7 +120,7 @@ fn run_with_a_tool_call_becomes_the_listed_events() {
 fn answer_without_partial_messages_is_one_delta() {
     let told = events([init(), requesting(), answer(Message::ai("Hi"))]);
     assert_eq!(told, json!([start_of_model(), text("Hi"), end_of_model()]));
-    // Nor is the start lost when nobody announced the request.
+    // The start is also emitted if no message announced the request.
     let told = events([init(), answer(Message::ai("Hi"))]);
     assert_eq!(told, json!([start_of_model(), text("Hi"), end_of_model()]));
     let call = ToolCall::new("t", "n", json!({}));
@@ -362,7 +362,7 @@ fn state_changes_and_questions_become_events() {
     );
 }
 
-/// A message of the subagent that the call `call` started.
+/// Returns a message as one of the subagent that the call `call` started.
 fn inside(call: &str, mut message: SdkMessage) -> SdkMessage {
     let envelope = match &mut message {
         SdkMessage::System(event) => &mut event.envelope,
@@ -442,7 +442,7 @@ fn of_too_many_subagents_each_start_has_its_end_and_no_text_is_repeated() {
     assert_eq!(counts, [1_000, 1_001, 0, 1_000]);
 }
 
-/// The message with another session.
+/// Returns a message with another session.
 fn of_child(session: &str, mut message: SdkMessage) -> SdkMessage {
     match &mut message {
         SdkMessage::System(event) => event.envelope.session_id = session.into(),
@@ -499,7 +499,7 @@ fn of_two_subagents_of_a_call_each_start_has_its_end_and_each_piece_its_name() {
 
 #[test]
 fn stopped_background_subagent_leaves_no_text_for_its_next_attempt() {
-    // The start and the end of a background task have the session that began it.
+    // The start and the end of a background task have the session that began the task.
     let stopped = of_child("parent", subagent_ended("t1"));
     let restart = system(SystemKind::StreamRestart {
         attempt: 2,

@@ -1,4 +1,4 @@
-//! What a message has that this crate does not know, and what is no message.
+//! Unknown fields and kinds of messages, and JSON that is no message.
 
 use agentcore::sdk::{Envelope, SystemEvent, SystemKind};
 use agentcore::{Part, SdkMessage};

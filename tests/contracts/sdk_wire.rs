@@ -1,4 +1,4 @@
-//! The JSON of what happens around a conversation: the shapes other readers know.
+//! The JSON of events around a conversation, in the shapes that other readers expect.
 
 use agentcore::sdk::{
     ApiStreamEvent, AssistantErrorKind, BlockDelta, Envelope, Init, Level, ModelUsage,

@@ -1,4 +1,4 @@
-//! Cutting text.
+//! Cuts of text.
 
 use agentcore::message::Media;
 use agentcore::text::{head, head_tail, tail, truncate};

@@ -61,7 +61,7 @@ fn document_is_counted_by_type_and_size() {
     assert_eq!(text("text/markdown", &[b'x'; 40_000]), 10_000);
     assert_eq!(text("text/plain", b""), 0);
 
-    // What is no text is counted by its size, whatever it is called.
+    // Bytes that are no text are counted by their number for any media type.
     assert_eq!(text("text/plain", &[0xff; 90_000]), 3_000);
     assert_eq!(count(Media::base64("text/plain", "not base64")), 3_000);
 }
@@ -123,7 +123,7 @@ fn bpe_counter_samples_long_texts() {
         assert!(tokens.abs_diff(exact) < exact / 50, "{tokens} of {exact}");
     }
 
-    // A long beginning that differs from what follows.
+    // The tokens of the beginning do not represent those of the rest.
     let mixed = format!("{}{}", "a".repeat(1 << 20), "日本語。\n".repeat(1 << 17));
     let parts = ["a".repeat(1 << 18), "日本語。\n".repeat(1 << 14)];
     let exact = 4 * counter.count_text(&parts[0]) + 8 * counter.count_text(&parts[1]);

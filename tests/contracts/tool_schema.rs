@@ -1,4 +1,4 @@
-//! Arguments against schemas.
+//! Validation of arguments against schemas.
 
 use agentcore::tool::check_arguments;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ pub(crate) fn lines(schema: &Value, args: &Value) -> Vec<String> {
     }
 }
 
-/// Checks rows of a schema, arguments, and the lines of the expected error; none if they match.
+/// Checks rows of a schema, arguments, and the lines of the expected error, if there is one.
 fn check_rows(rows: Vec<(Value, Value, &[&str])>) {
     for (schema, args, expected) in rows {
         assert_eq!(lines(&schema, &args), expected, "{schema} on {args}");

@@ -1,4 +1,4 @@
-//! Arguments and schemas that are too many, too large, too deep or senseless.
+//! Arguments and schemas that are too many, too large, too deep or contradictory.
 
 use agentcore::Secret;
 use agentcore::tool::check_arguments;
@@ -67,7 +67,7 @@ fn arguments_nested_1000_deep_are_rejected() {
         error,
         ["/: nested too deeply or too large to check against the schema"]
     );
-    // Dropping a thousand levels is the test's own recursion, not the validator's.
+    // The drop of the test's own value recurses, so it has only a thousand levels.
     assert!(lines(&json!({}), &args).is_empty());
 }
 

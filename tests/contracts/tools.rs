@@ -1,4 +1,4 @@
-//! Tools by hand: closures, typed arguments, contexts, registries.
+//! Tools without the macro: closures, typed arguments, contexts, registries.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ fn tool_properties_have_defaults_and_setters() {
             )]
         });
 
-    // Through a pointer as well as directly.
+    // The pointer has the same properties as the tool.
     let tool: Arc<dyn Tool> = Arc::new(Arc::new(tool));
     assert_eq!(tool.side_effect(), SideEffect::ReadOnly);
     assert_eq!(tool.concurrency(), Concurrency::Exclusive);
@@ -288,7 +288,7 @@ mod typed {
         zip: i32,
     }
 
-    /// Checked by its own code, so that the schema does not tell.
+    /// An argument whose own code checks it, so that the schema does not describe the check.
     #[derive(Deserialize, JsonSchema)]
     struct Address {
         ip: Nested,

@@ -1,5 +1,5 @@
-//! The two implementations of the rules of providers, that of histories and that of the strict
-//! model, agree on every history, and every repaired history passes both.
+//! The two implementations of the rules of providers, in histories and in the strict model, agree
+//! on every history, and every repaired history passes both.
 
 use agentcore::message::{Annotations, Citation};
 use agentcore::testing::{FunctionModel, StrictModel};

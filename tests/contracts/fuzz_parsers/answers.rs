@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use super::fuzz;
 use super::generator::Grammar;
 
-/// Frames of JSON in which values are counted before they are made.
+/// Uses frames of JSON too, in which values are counted before they are made.
 #[test]
 fn model_responses_decode_without_panic() {
     const FRAMES: Grammar = Grammar {

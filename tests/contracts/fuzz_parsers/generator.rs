@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-/// A character of every length, and some that terminals, parsers and file systems dislike.
+/// Characters of every length, and some that terminals, parsers and file systems mishandle.
 const ODD: [&str; 16] = [
     "\0",
     "\u{1b}[2J",
@@ -30,7 +30,7 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    /// Returns a text of at most about `most` bytes, and usually of far fewer.
+    /// Returns a text of at most about `most` bytes, usually of far fewer.
     pub fn text(&self, rng: &mut Rng, most: usize) -> String {
         let size = self.size(rng, most);
         let mut text = String::new();
@@ -96,7 +96,7 @@ impl Grammar {
 
         text.push_str(self.token(rng));
 
-        // As often as not, something stays open.
+        // Half of the time, some levels stay open.
         let closed = if rng.bool() {
             depth
         } else {

@@ -1,7 +1,7 @@
 //! Random hostile input for every parser of untrusted text.
 //!
-//! `AGENTCORE_FUZZ_ROUNDS` sets the inputs for each parser, and `AGENTCORE_FUZZ_SEED` the number of
-//! the first. With `--nocapture` each test prints its slowest input.
+//! `AGENTCORE_FUZZ_ROUNDS` sets the number of inputs for each parser, and `AGENTCORE_FUZZ_SEED` the
+//! seed of the first. With `--nocapture`, each test prints its slowest input.
 
 #[cfg(feature = "http")]
 mod answers;
@@ -23,7 +23,7 @@ use fastrand::Rng;
 
 /// The default number of inputs: enough to test that a target works.
 const ROUNDS: u64 = 300;
-/// The stack of a runtime's worker.
+/// The stack size of a runtime's worker.
 const STACK: usize = 2 * 1024 * 1024;
 
 fn setting(name: &str, default: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! Files of sessions that others wrote to.
+//! Session files that other programs changed.
 
 use agentcore::session::JsonlStore;
 use agentcore::testing::ScriptedModel;

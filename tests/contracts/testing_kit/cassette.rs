@@ -1,4 +1,4 @@
-//! A cassette keeps every byte and plays nothing else.
+//! Cassettes, which record every byte and replay only what was recorded.
 
 use super::*;
 
@@ -89,7 +89,7 @@ async fn replayed_events_equal_the_recorded_ones() {
     let second = plain(events(&replayed, ModelRequest::new("hi")).await);
     assert_eq!(first, second);
 
-    // Equality of calls ignores the spelling, the cassette must not.
+    // Calls are equal in different spellings, so the texts are compared.
     assert_eq!(format!("{first:?}"), format!("{second:?}"));
     replayed.verify().unwrap();
 }
@@ -179,7 +179,7 @@ async fn different_request_is_an_error_that_names_the_difference() {
     assert!(replayed.call(request).await.is_err());
 }
 
-/// The recording is of an earlier version, whose calls, media and parts had fewer fields and kinds.
+/// An earlier version made the recording: its calls, media and parts have fewer fields and kinds.
 #[tokio::test]
 async fn old_recordings_are_read() {
     let file = File::new("old");
@@ -194,7 +194,7 @@ async fn old_recordings_are_read() {
         "\n",
     );
 
-    // The fingerprint is of this request.
+    // The fingerprint is that of this request.
     let request = || ModelRequest::new("hi");
     let other = File::new("old-print");
     let recorded = Cassette::record(&other.0, FunctionModel::text(|_| "x".into())).unwrap();

@@ -1,4 +1,4 @@
-//! The function model adds what is missing and nothing else.
+//! The function model, which adds only events that are missing.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The testing kit, tested: a kit that lets mistakes pass proves nothing.
+//! The testing kit, which must detect mistakes.
 
 mod cassette;
 mod function;

@@ -1,4 +1,4 @@
-//! The scripted model is as strict as it says.
+//! The checks of the scripted model.
 
 use super::*;
 

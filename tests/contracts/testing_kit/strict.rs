@@ -1,4 +1,4 @@
-//! The strict model refuses what a provider would.
+//! The strict model, which refuses requests that a provider would refuse.
 
 use super::*;
 

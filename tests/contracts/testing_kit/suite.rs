@@ -1,4 +1,4 @@
-//! The conformance suite passes sound models and names what is broken.
+//! The conformance suite, which accepts sound models and names the faults of others.
 
 use super::*;
 
