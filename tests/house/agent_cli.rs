@@ -1,4 +1,4 @@
-//! The headless agent of `examples/agent`, as its users start it.
+//! The headless agent of `examples/agent`, started as its users start it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -44,8 +44,7 @@ fn build(names: &[&str]) -> HashMap<String, PathBuf> {
         build.args(["--example", name]);
     }
 
-    // Cargo sets these variables for tests. With them, build scripts that read them would run
-    // again.
+    // Cargo sets these variables for tests. Build scripts that read them would run again.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
@@ -74,8 +73,8 @@ fn build(names: &[&str]) -> HashMap<String, PathBuf> {
         .collect()
 }
 
-/// Returns the program with these arguments, without keys. It has a process group of its own, so it
-/// is not in the foreground of a terminal and asks no questions.
+/// Returns the command of the agent with these arguments, without keys. It runs in a process group
+/// of its own, so it is not in the foreground of a terminal and asks no questions.
 pub fn agent(arguments: &[&str]) -> Command {
     let mut command = Command::new(example("agent"));
     command
@@ -93,7 +92,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A folder with a script for the model, and one to work in.
+/// A folder with a script for the model, and a project to work in.
 pub struct Workshop {
     dir: TempDir,
 }
@@ -125,12 +124,12 @@ impl Workshop {
         fs::write(self.dir.path().join("script.json"), script.to_string()).unwrap();
     }
 
-    /// A path beside the project.
+    /// Returns a path next to the project.
     pub fn beside(&self, name: &str) -> String {
         self.dir.path().join(name).display().to_string()
     }
 
-    /// The agent on the script, in the project.
+    /// Returns the command of the agent in the project, with the script as its model.
     pub fn agent(&self, arguments: &[&str]) -> Command {
         let mut command = self.without_prompt(arguments);
         command.arg("Go");
@@ -145,7 +144,7 @@ impl Workshop {
         command
     }
 
-    /// The messages of a run and its exit code.
+    /// Runs the agent, and returns its messages and its exit code.
     pub fn run(&self, arguments: &[&str]) -> (Vec<Value>, Option<i32>) {
         let mut command = self.agent(&["--output", "stream-json"]);
         // Options may follow the prompt.
@@ -163,7 +162,7 @@ pub fn messages(output: &Output) -> (Vec<Value>, Option<i32>) {
     (parsed, output.status.code())
 }
 
-/// The results of the calls, in order: whether each failed, and its text.
+/// Returns the results of the calls in order, each as whether it failed, and its text.
 pub fn results(messages: &[Value]) -> Vec<(bool, String)> {
     let users = messages.iter().filter(|message| message["type"] == "user");
     let blocks = users.flat_map(|message| message["message"]["content"].as_array().cloned());
@@ -284,7 +283,7 @@ fn call_that_needs_an_answer_is_denied_without_a_terminal() {
         "nobody could answer"
     );
 
-    // Whoever reads text alone is told, too.
+    // Without JSON, standard error reports the denial.
     let output = workshop.agent(&[]).output().unwrap();
     assert_eq!(text(&output.stdout), "I could not.\n");
     let told = text(&output.stderr);

@@ -1,4 +1,4 @@
-//! Copies of the headless agent's sessions: all or nothing, whole or up to a message.
+//! Forks of the headless agent's sessions: complete or not at all, of all messages or up to one.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ fn write(content: &str) -> Value {
     ])
 }
 
-/// A session `a` of two turns, in each of which the file `a` was written.
+/// Returns the store of a session `a` of two turns, each of which wrote the file `a`.
 fn written() -> (Workshop, String) {
     let workshop = Workshop::new(&write("1\n"));
     workshop.put("a", "0\n");
@@ -69,7 +69,7 @@ fn fork_is_removed_when_its_checkpoints_cannot_be_copied() {
     let fork = ["--store", &*store, "--session", "a", "--fork", "b"];
     succeed(workshop.agent(&fork));
 
-    // Its checkpoints stay.
+    // The session of the fork is deleted, but its checkpoints stay.
     fs::remove_file(format!("{store}/b.jsonl")).unwrap();
     for more in [&[][..], &["--checkpoints"]] {
         let mut command = workshop.agent(&fork);
@@ -116,7 +116,7 @@ fn fork_at_a_message_copies_earlier_messages_only() {
         command
     };
 
-    // The numbers are those of the files.
+    // The numbers of `--at` are those of `--rewind`.
     show(&["--session", "a", "--rewind", "4"]);
     assert_eq!(workshop.get("a").as_deref(), Some("1\n"));
     succeed(fork(&["--fork", "b", "--at", "4"]));
@@ -145,7 +145,7 @@ fn fork_at_a_message_copies_earlier_messages_only() {
         assert_eq!((code, said), (Some(2), false));
     }
 
-    // In the middle of a turn there is something to answer.
+    // A fork in the middle of a turn needs no prompt, since its last message has no answer yet.
     let (_, code, _) = told({
         let mut command = workshop.without_prompt(&at);
         command.args(["--fork", "c", "--at", "5"]);

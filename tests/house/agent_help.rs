@@ -1,4 +1,4 @@
-//! What the headless agent says of itself.
+//! The help of the headless agent.
 
 use crate::agent_cli::{agent, text};
 
@@ -12,7 +12,7 @@ const SOURCES: [&str; 6] = [
     include_str!("../../src/providers/ollama/model.rs"),
 ];
 
-/// The rows of the tables at the top of the program.
+/// Returns the rows of the tables in the module comment of the program.
 fn rows() -> Vec<(String, String)> {
     let lines = DOCS.lines().filter_map(|line| line.strip_prefix("//! | "));
     lines

@@ -1,4 +1,4 @@
-//! The headless agent, interrupted while a model answers.
+//! Interrupts of the headless agent while a model answers.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -17,7 +17,7 @@ fn interrupted_answer_is_kept_and_a_result_is_printed() {
     let said = r#"{"choices":[{"delta":{"role":"assistant","content":"As I was saying"}}]}"#;
     server.reply(Reply::sse([format!("data: {said}\n\n")]).stall());
 
-    // With a window, the server is not asked for it.
+    // With a context window as an option, the agent does not ask the server for it.
     let window = ["--context-window", "4096"];
     let options = ["--include-partial-messages", "--output", "stream-json"];
     let mut child = agent(&["--model", "openai:m", "--tools", "none"])

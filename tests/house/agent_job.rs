@@ -1,4 +1,4 @@
-//! A job as people give it: make the failing test of a project pass.
+//! A typical job: the agent makes the failing test of a project pass.
 
 use std::process::Command;
 
@@ -42,8 +42,8 @@ mod tests {
 const WRONG: &str = "sorted[middle] + sorted[middle + 1]";
 const RIGHT: &str = "sorted[middle - 1] + sorted[middle]";
 
-/// What checks the project. The compiler itself is named: the one in the path may be a wrapper
-/// that needs more of the environment than a command of an agent is given.
+/// Returns the script that checks the project. It names the compiler itself, since the one in the
+/// path may be a wrapper that needs more of the environment than an agent's command has.
 fn check_script() -> String {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).args(["--print", "sysroot"]).output();

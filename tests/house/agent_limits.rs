@@ -1,4 +1,4 @@
-//! What the headless agent tells a model of its limits.
+//! The limits of a model in the headless agent: options, and values of the server.
 
 use std::process::Output;
 
@@ -10,7 +10,7 @@ use crate::agent_cli::{agent, text};
 
 const ANSWER: &str = r#"{"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#;
 
-/// A server that gives these answers, and then says `Hi` for ever.
+/// Starts a server that sends `replies` and then always answers `Hi`.
 fn server(replies: impl IntoIterator<Item = (u16, Value)>) -> (Runtime, FaultServer) {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
@@ -36,7 +36,7 @@ fn run(server: &FaultServer, options: &[&str]) -> Output {
     output
 }
 
-/// The window that the result of a run names.
+/// Returns the context window in the result of a run.
 fn window(output: &Output) -> Value {
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let models = result["modelUsage"].as_object().unwrap();

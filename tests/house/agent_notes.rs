@@ -1,4 +1,4 @@
-//! What the headless agent says in text, on its way to an answer.
+//! The notes that the headless agent prints in text mode before its answer.
 
 use std::process::Output;
 
@@ -34,7 +34,7 @@ fn text_output_shows_calls_and_why_they_failed_on_standard_error() {
     assert!(notes[2].starts_with("agent: Read failed: "), "{notes:?}");
     assert!(notes[2].contains("missing.txt"), "{notes:?}");
     assert_eq!(notes[3], "agent: Bash(touch made)");
-    // A denial is noted once, and nothing is said of results.
+    // A denial has one note, and a successful result has none.
     assert!(notes[4].starts_with("agent: Bash is denied: "), "{notes:?}");
     assert_eq!(notes.len(), 5, "{notes:?}");
 }

@@ -1,4 +1,4 @@
-//! The headless agent, asking about a change to a file.
+//! Previews of changes to files in the questions of the headless agent.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::agent_cli::{Workshop, call, text};
 use crate::agent_terminal::Somebody;
 
-/// What is shown before the choices of the question.
+/// Returns the text that the terminal shows before the choices of the question.
 fn question(mut command: Command) -> String {
     let (mut somebody, terminal) = Somebody::sits_down();
     let child = command
@@ -22,7 +22,7 @@ fn question(mut command: Command) -> String {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 
-    // The terminal ends lines its own way.
+    // The terminal changes line ends.
     shown.replace("\r\n", "\n")
 }
 

@@ -1,4 +1,4 @@
-//! What the headless agent refuses to rewind, and what it says when there is nothing to do.
+//! Rewinds that the headless agent refuses, and those that change nothing.
 
 use serde_json::json;
 
@@ -102,7 +102,7 @@ fn rewind_without_effect_reports_nothing_to_do() {
         assert_eq!((said.as_str(), code), ("", Some(2)));
     }
 
-    // The end of the history undoes what was rewound.
+    // A rewind to the end of the history undoes the earlier rewind.
     on(&["--rewind", "0"]);
     assert_eq!(workshop.get("a"), None);
     on(&["--rewind", "6"]);

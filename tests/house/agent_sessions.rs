@@ -1,4 +1,4 @@
-//! The headless agent's sessions: kept, listed, resumed, forked, and waiting for an approval.
+//! Sessions of the headless agent: stored, listed, resumed, forked, and waiting for an approval.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ pub fn talk() -> Workshop {
     Workshop::new(&json!([{"text": "Hello."}]))
 }
 
-/// What it says to standard error, its exit code, and whether it said anything else.
+/// Runs a command, and returns its standard error, its exit code, and whether it has other output.
 pub fn told(mut command: Command) -> (String, Option<i32>, bool) {
     let output = command.output().unwrap();
     let said = !output.stdout.is_empty();
@@ -110,7 +110,7 @@ fn title_that_changes_the_direction_of_text_is_listed_escaped() {
     );
 }
 
-/// Two stores may have sessions of the same name.
+/// Two stores may have sessions with the same id.
 #[test]
 fn checkpoints_belong_to_one_store() {
     let write = |path: &str| {
@@ -137,7 +137,7 @@ fn checkpoints_belong_to_one_store() {
     }
 }
 
-/// Checkpoints of a server are known by where it is and who asks, not by what is secret.
+/// The checkpoints of a server are found by its address and user, and not by a secret.
 #[test]
 fn server_id_depends_on_address_and_user_only() {
     let id = address::id_of_server("redis://me:one@127.0.0.1:1/0");
@@ -189,7 +189,7 @@ fn continue_resumes_the_last_session_of_the_directory() {
         (&json!("last"), &json!(4))
     );
 
-    // A session of its own, whose id is told.
+    // The agent creates a session and prints its id.
     let told = succeed(go(&workshop, &[]));
     let id = list(&store)[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(told, format!("agent: session {id}\n"));
@@ -254,7 +254,7 @@ fn conflicting_options_are_rejected() {
         (&["--store", &store, "--resume"], "--resume needs an ID"),
     ];
     for (arguments, reason) in cases {
-        // The prompt first: an option whose value may be left out would take it.
+        // The prompt is first, since an option with an optional value would take it.
         let mut command = agent(&["Hi", "--model", "scripted"]);
         command.args(arguments);
         let (why, code, said) = told(command);
@@ -302,7 +302,7 @@ fn session_files_are_protected_from_the_tools() {
     assert_eq!(code, Some(2));
 }
 
-/// A session in which a call waits, and the decision that would allow it.
+/// Returns a workshop and a store in which a call is pending, and the decision that allows it.
 pub fn parked() -> (Workshop, String, Value) {
     let workshop = Workshop::new(&json!([call("Bash", json!({"command": "touch made"})),]));
     let store = workshop.beside("store");
@@ -324,7 +324,7 @@ fn pending_call_is_decided_by_a_file() {
     let (workshop, store, decision) = parked();
     let on = ["--store", &*store, "--resume", "s"];
 
-    // Nobody decides: nothing runs, with a prompt or without, and the call goes on waiting.
+    // Without a decision nothing runs, with a prompt or without, and the call stays pending.
     for command in [workshop.without_prompt(&on), {
         let mut command = workshop.without_prompt(&["Never mind"]);
         command.args(on);
@@ -459,7 +459,7 @@ fn rewind_restores_files_as_of_a_message() {
     assert_eq!(rewind(&["--rewind", "4"]).0, change);
     assert_eq!(workshop.get("a").as_deref(), Some("1\n"));
 
-    // The copy has its own.
+    // The fork has its own checkpoints.
     let mut fork = workshop.agent(&on);
     workshop.script(&json!([write("3\n"), {"text": "done"}]));
     fork.args(["--fork", "t"]).args(accept);

@@ -1,4 +1,4 @@
-//! The headless agent, ended by a signal.
+//! Signals that end the headless agent.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 use crate::agent_cli::agent;
 
-/// A server that begins an answer and never ends it.
+/// Starts a server that begins an answer and never ends it.
 fn stalled() -> (Runtime, FaultServer) {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
@@ -21,7 +21,7 @@ fn stalled() -> (Runtime, FaultServer) {
 }
 
 fn arguments() -> Vec<&'static str> {
-    // With a window, the server is not asked for it.
+    // With a context window as an option, the agent does not ask the server for it.
     let window = ["--context-window", "4096"];
     let model = ["--model", "openai:m", "--tools", "none"];
     let output = [
@@ -33,7 +33,7 @@ fn arguments() -> Vec<&'static str> {
     [&model[..], &window, &output].concat()
 }
 
-/// Starts it, and waits until it has begun to answer.
+/// Starts a command, and waits until it prints the beginning of the answer.
 fn start(mut command: Command, server: &FaultServer) -> (Child, BufReader<ChildStdout>) {
     let mut child = command
         .env("OPENAI_BASE_URL", format!("{}/v1", server.url()))
@@ -55,7 +55,7 @@ fn last(stdout: impl BufRead) -> Value {
     serde_json::from_str(&line).unwrap()
 }
 
-/// Returns `true` if the process ignores SIGHUP, as everything does that `nohup` started.
+/// Returns `true` if the process ignores SIGHUP, as processes do that `nohup` started.
 #[cfg(target_os = "linux")]
 fn ignores_hangup(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -73,7 +73,7 @@ fn ignores_hangup(_pid: u32) -> bool {
 fn sigterm_and_sighup_end_a_run_with_its_result() {
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
         if signal == Signal::HUP && ignores_hangup(std::process::id()) {
-            // The agent ignores it then, too, and would wait for its server.
+            // The agent inherits the ignored signal, and would wait for its server.
             eprintln!("skipped: SIGHUP is ignored here");
             continue;
         }
@@ -117,7 +117,7 @@ fn sigterm_ends_a_run_whose_reader_does_not_read() {
     stdin.write_all("x".repeat(1_000_000).as_bytes()).unwrap();
     drop(stdin);
 
-    // Once something has come, the rest waits for a reader.
+    // After the first byte, the rest of the output waits for a reader.
     let mut stdout = child.stdout.take().unwrap();
     stdout.read_exact(&mut [0]).unwrap();
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();

@@ -1,4 +1,4 @@
-//! What the headless agent leaves on the disk when it refuses to begin, or only looks.
+//! Stores that the headless agent must not create when it refuses to start, or only reads.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::agent_cli::{Workshop, agent, text};
 use crate::agent_sessions::{talk, told};
 
-/// Places for sessions that are not there.
+/// Returns addresses of stores that do not exist, each with its path.
 fn places(workshop: &Workshop) -> Vec<(String, String)> {
     let folder = workshop.beside("typo");
     let mut places = vec![(folder.clone(), folder)];

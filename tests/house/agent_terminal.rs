@@ -1,4 +1,4 @@
-//! The headless agent with somebody at its terminal.
+//! The headless agent with a user at its terminal.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use crate::agent_cli::{Workshop, call, messages, results};
 
-/// A program that does not ask within this time will not ask at all.
+/// The time after which a program that has not asked is assumed not to ask.
 const AT_MOST: Duration = Duration::from_secs(60);
 
-/// Somebody at a terminal.
+/// A user at a terminal.
 pub struct Somebody {
     keyboard: File,
     screen: Receiver<Vec<u8>>,
@@ -25,7 +25,7 @@ pub struct Somebody {
 }
 
 impl Somebody {
-    /// The terminal's other end is for the program.
+    /// Opens a terminal, and returns its user and the end for the program.
     pub fn sits_down() -> (Self, OwnedFd) {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keyboard).unwrap();
@@ -37,7 +37,7 @@ impl Somebody {
         let (sender, screen) = channel();
         let mut reader = keyboard.try_clone().unwrap();
 
-        // Ends when the program has closed its end, or nobody looks any more.
+        // The thread ends when the program has closed its end, or the user is dropped.
         thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(read @ 1..) = reader.read(&mut piece) {
@@ -58,12 +58,12 @@ impl Somebody {
         )
     }
 
-    /// Waits until the screen shows `text` behind what was waited for before.
+    /// Waits until the screen shows `text` after the text of the last wait.
     pub fn sees(&mut self, text: &str) {
         self.reads_until(text);
     }
 
-    /// What the screen shows before `text`, which it waits for.
+    /// Waits until the screen shows `text`, and returns the text before it.
     pub fn reads_until(&mut self, text: &str) -> String {
         while !self.seen.contains(text) {
             match self.screen.recv_timeout(AT_MOST) {
@@ -92,7 +92,7 @@ fn start(workshop: &Workshop, arguments: &[&str]) -> (Child, Somebody) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The command keeps the terminal's end open as long as it is there.
+    // The command would keep the program's end of the terminal open.
     drop(command);
     (child, somebody)
 }
@@ -118,7 +118,7 @@ fn permission_question_accepts_each_answer() {
     let (child, mut user) = start(&workshop, &[]);
     for (name, answers) in [
         ("once", &["y\n"][..]),
-        // Neither an empty line nor a number that is not there is an answer.
+        // Neither an empty line nor an unknown number is an answer.
         ("always", &["\n", "7\n", "Always\n"]),
         ("never", &["3\n"]),
         ("elsewhere", &["put it into target\n"]),
@@ -191,7 +191,7 @@ fn end_of_input_leaves_the_question_unanswered() {
     assert_eq!((workshop.get("made"), code), (None, Some(0)));
 }
 
-/// A question that is open neither keeps the run from ending nor the program.
+/// An open question blocks neither the end of the run nor that of the program.
 #[test]
 fn interrupt_ends_the_run_during_an_open_question() {
     let workshop = Workshop::new(&json!([touch("made"), {"text": "done"}]));
@@ -233,6 +233,6 @@ fn directory_is_trusted_after_one_answer_at_the_terminal() {
     let project = workshop.project().canonicalize().unwrap();
     let trusted = format!("{}\n", project.display());
     assert_eq!(ask(Some("1\n")), trusted);
-    // A question would wait for an answer.
+    // A question would wait for an answer, so there is none.
     assert_eq!(ask(None), trusted);
 }

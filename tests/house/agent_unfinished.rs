@@ -1,4 +1,4 @@
-//! Sessions of the headless agent that go on without a prompt, and those that need one.
+//! Sessions of the headless agent that continue without a prompt, and those that need one.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -12,10 +12,10 @@ use crate::agent_cli::{Workshop, call, text};
 use crate::agent_sessions::{list, succeed, talk, told};
 use crate::agent_terminal::Somebody;
 
-/// A command that has not begun within this time will not begin at all.
+/// The time after which a command that has not begun is assumed not to begin.
 const AT_MOST: Duration = Duration::from_secs(60);
 
-/// A session whose process was killed while a command ran.
+/// Returns the store of a session whose process was killed while a command ran.
 fn killed() -> (Workshop, String) {
     let command = "echo begun > pipe; sleep 600";
     let workshop = Workshop::new(&json!([call("Bash", json!({"command": command}))]));
@@ -33,7 +33,7 @@ fn killed() -> (Workshop, String) {
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let (sender, begun) = channel();
 
-    // Opening a pipe waits for its other end, for ever if nobody comes.
+    // Opening a pipe waits for its other end, which may never be opened.
     thread::spawn(move || sender.send(fs::read_to_string(pipe).unwrap()));
     assert_eq!(begun.recv_timeout(AT_MOST).unwrap(), "begun\n");
     child.kill().unwrap();

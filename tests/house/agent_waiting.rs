@@ -1,4 +1,4 @@
-//! Calls of the headless agent that wait: what a program reads of them, and how they are answered.
+//! Pending calls of the headless agent: their output for programs, and the ways to answer them.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,7 @@ fn touch(name: &str) -> Value {
     json!({"name": "Bash", "args": {"command": format!("touch {name}")}})
 }
 
-/// A session in which two calls wait, and what its process printed.
+/// Returns a session in which two calls are pending, and the messages of its process.
 fn two(output: &str) -> (Workshop, String, Vec<Value>) {
     let workshop = Workshop::new(&json!([{"calls": [touch("a"), touch("b")]}]));
     let store = workshop.beside("store");
@@ -63,7 +63,7 @@ fn json_output_lists_pending_calls_with_usable_decisions() {
         assert_eq!(first["allow"]["decision"], "allow");
         assert_eq!(first["deny"]["decision"], "deny");
 
-        // One decision, then the same as a list.
+        // A single decision, and then a list of decisions.
         let (_, told, code) = decide(&workshop, &store, &first["allow"].to_string());
         assert_eq!(code, Some(3), "{told}");
         let list = json!([pending[1]["deny"]]).to_string();
@@ -133,7 +133,7 @@ fn prompt_is_sent_only_with_dismiss_while_calls_are_pending() {
     assert!(why.contains("--dismiss"), "{why}");
     assert_eq!((code, said), (Some(3), false));
 
-    // Without a prompt there is none to speak of.
+    // Without a prompt, the message does not mention one.
     let (why, code, _) = told(resume(&workshop, &store, &[]));
     assert!(!why.contains("was not sent"), "{why}");
     assert_eq!(code, Some(3));
@@ -162,7 +162,7 @@ fn unsent_prompt_after_decisions_is_reported() {
     let mut forged = first["allow"].clone();
     forged["args_hash"] = "0".into();
 
-    // Refused, and about one of two.
+    // A forged decision, and a decision about one of two calls.
     for (decision, then) in [(&forged, 1), (&first["deny"], 3)] {
         let file = workshop.beside("one.json");
         fs::write(&file, decision.to_string()).unwrap();

@@ -1,4 +1,4 @@
-//! What the headless agent makes of the directory it works in.
+//! The files of the working directory that the headless agent reads.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::serving::{events, last, serve};
 
 const SKILL: &str = "---\nname: deploy\ndescription: Ship a release\n---\nPush the button.\n";
 
-/// A whole answer, as a Chat Completions server streams it.
+/// Returns a complete answer of a Chat Completions server.
 fn answer() -> Reply {
     let choice = json!({"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"});
     let chunk = json!({"id": "c", "model": "m", "choices": [choice]});
@@ -52,7 +52,7 @@ async fn memory_and_skills_of_the_directory_are_in_the_prompt() {
     let shown = run(ask(&["--trust-project", "--tools", "none"])).await;
     assert!(!has_system() && !shown.contains("AGENTS.md"), "{shown}");
 
-    // Nobody is asked here, and nothing is remembered of an option.
+    // Without a terminal there is no question, and an earlier `--trust-project` is not stored.
     let shown = run(ask(&[])).await;
     let note = "AGENTS.md and skills of this directory not read; --trust-project gives them";
     assert!(!has_system() && shown.contains(note), "{shown}");

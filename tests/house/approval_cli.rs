@@ -1,4 +1,4 @@
-//! `examples/approval`: what is asked in one process is answered in another.
+//! `examples/approval`: a question of one process is answered by another.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -23,7 +23,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     approval(folder, arguments).output().unwrap()
 }
 
-/// The calls that a process says wait.
+/// Returns the pending calls that a process prints.
 fn waiting(output: &Output) -> Vec<Value> {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = text(&output.stdout);
@@ -66,7 +66,7 @@ fn ledger(folder: &Path) -> String {
     fs::read_to_string(folder.join("ledger.txt")).unwrap_or_default()
 }
 
-/// A folder in which two calls wait.
+/// Returns a folder in which two calls are pending.
 fn asked() -> (TempDir, Vec<Value>) {
     let held = tempfile::tempdir().unwrap();
     let calls = waiting(&run(held.path(), &["ask"]));
@@ -132,7 +132,7 @@ fn stale_and_forged_decisions_run_nothing() {
         (json!({"decision": "maybe", "id": calls[1]["id"]}), "maybe"),
         (forged("args", "{}"), "unknown field `args`"),
     ] {
-        // The first decision is right, and is not acted upon either.
+        // The first decision is valid, but is not applied either.
         refused(&answer(folder, &[allow(&calls[0]), second]), why);
     }
 
@@ -179,7 +179,7 @@ async fn questions_of_another_session_are_not_shown() {
     let json = store.export("payments").await.unwrap();
     store.delete("payments").await.unwrap();
 
-    // As they are in a fork.
+    // In a fork, the pending calls have the id of the original session.
     let own = r#""session_id":"payments""#;
     assert!(json.contains(own), "{json}");
     let json = json.replace(own, r#""session_id":"original""#);
@@ -237,7 +237,7 @@ impl BlockedProcess {
 
 impl Drop for BlockedProcess {
     fn drop(&mut self) {
-        // Errors mean that it has ended.
+        // Errors mean that the process has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -255,7 +255,7 @@ fn approved_call_of_a_killed_process_does_not_run_again() {
         "it was answered already",
     );
 
-    // The other one is still open, and is the only one that runs.
+    // The other call is still pending, and is the only one that runs.
     let output = answer(folder, &[allow(&calls[1])]);
     let said = text(&output.stdout);
     assert!(

@@ -1,11 +1,11 @@
-//! The compiler's messages about mistakes that users make: `tests/ui/*.rs` with the expected
+//! The compiler's errors for mistakes that users make: `tests/ui/*.rs` with the expected
 //! `*.stderr`.
 //!
-//! `TRYBUILD=overwrite cargo test --features testing --test house compile_fail` writes the messages
-//! anew. They are those of one compiler, so another one skips the test, and of the default
-//! features, since they list what else there is. The compiler names closures and async blocks by
-//! the path of their file, and arranges its text by the length of that: cases use named functions
-//! and types instead, so that a copy of the sources elsewhere gets the same messages.
+//! `TRYBUILD=overwrite cargo test --features testing --test house compile_fail` writes the errors.
+//! They depend on the compiler, so another version skips the test, and on the features, since they
+//! list other items. The compiler names closures and async blocks by the path of their file, and
+//! lays out its text by the length of the path: cases use named functions and types instead, so
+//! that a copy of the sources elsewhere gets the same errors.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Which crates are used, how many they bring along, and under which licenses.
+//! The crates that are used, the number of crates in a build, and their licenses.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::assert_none;
 use super::tree::root;
 
-/// Every direct dependency of the library and what it is for.
+/// Every direct dependency of the library and its purpose.
 const USED: &[(&str, &str)] = &[
     ("async-nats", "the client of NATS (feature `nats`)"),
     (
@@ -128,7 +128,7 @@ const USED: &[(&str, &str)] = &[
     ("uuid", "ids"),
 ];
 
-/// How many crates a build may take, the crate itself included: the core, then the default
+/// The maximum number of crates in a build, including this one: for the core, and for the default
 /// features.
 const MAX_CRATES: [(&[&str], usize); 2] = [(&["--no-default-features"], 45), (&[], 120)];
 
@@ -145,7 +145,7 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The packages of a build for this platform; those of others need not have been downloaded.
+/// Returns the packages of a build for this platform, since those of others may not be downloaded.
 fn metadata() -> Value {
     let version = Command::new("rustc").arg("-vV").output().unwrap().stdout;
     let version = String::from_utf8(version).unwrap();
@@ -248,7 +248,8 @@ fn as_text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Whether an SPDX expression can be met. `AND` binds tighter than `OR`; a `/` is an old `OR`.
+/// Returns `true` if the licenses in `allowed` satisfy an SPDX expression. `AND` binds tighter than
+/// `OR`; a `/` is an old `OR`.
 fn permits(expression: &str, allowed: &[&str]) -> bool {
     let spaced = expression
         .replace('/', " OR ")

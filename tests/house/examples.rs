@@ -1,4 +1,4 @@
-//! The small programs of `examples`, as their users start them.
+//! The small programs of `examples`, started as their users start them.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -54,18 +54,18 @@ fn repair_history_reads_and_writes_a_history() {
     }
 }
 
-/// A pipe without a reader.
+/// Returns a pipe without a reader.
 fn nobody() -> std::io::PipeWriter {
     std::io::pipe().unwrap().1
 }
 
-/// The program's exit code when nobody reads what it writes.
+/// Returns the exit code of a program whose output and errors have no reader.
 fn unread(mut command: Command, input: &str) -> Option<i32> {
     command.stdout(nobody());
     half_read(command, input)
 }
 
-/// The program's exit code when nobody reads its standard error.
+/// Returns the exit code of a program whose standard error has no reader.
 fn half_read(mut command: Command, input: &str) -> Option<i32> {
     let mut child = command
         .stdin(Stdio::piped())
@@ -73,7 +73,7 @@ fn half_read(mut command: Command, input: &str) -> Option<i32> {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // It may have ended without reading.
+    // The program may have ended without reading.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     child.wait().unwrap().code()
@@ -124,8 +124,8 @@ fn programs_exit_cleanly_when_their_output_is_not_read() {
     );
 }
 
-/// The examples that are used as programs, in pipes. The others show one idea, and `println!` hides
-/// it the least.
+/// The examples that users run as programs, in pipes. The others show one idea each, which
+/// `println!` hides the least.
 const PROGRAMS: [&str; 5] = [
     "agent",
     "approval.rs",
@@ -275,7 +275,7 @@ fn handoff_example_runs_without_a_key() {
     }
 }
 
-/// The text of the response to a POST of `body`.
+/// Sends a POST with `body`, and returns the text of the response.
 fn post(address: &str, body: &str) -> String {
     let address = address.strip_prefix("http://").unwrap();
     let (host, path) = address.split_once('/').unwrap();
@@ -314,7 +314,7 @@ fn gateway_example_serves_a_terminal_and_a_webhook_side_by_side() {
     let reply = post(&address, r#"{"content": "Hi"}"#);
     assert!(reply.contains("chat_id is missing"), "{reply}");
 
-    // Two requests of one chat at once: each has the reply to its own message.
+    // Two requests of one chat at once each get the reply to their own message.
     let replies = std::thread::scope(|scope| {
         let post = |text: &str| {
             let body = format!(r#"{{"chat_id": "8", "content": "{text}"}}"#);

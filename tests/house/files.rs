@@ -1,11 +1,11 @@
-//! The shape of a source file.
+//! The structure of source files.
 
 use super::assert_none;
 use super::lexer::{Token, tokens};
 use super::tree::{files, sources};
 
 const MAX_LINES: usize = 500;
-/// Tests of one subject may take more room: they are read one at a time.
+/// The limit for tests is higher, since they are read one at a time.
 const MAX_TEST_LINES: usize = 800;
 
 #[test]
@@ -71,7 +71,7 @@ fn mod_files_contain_only_docs_and_declarations() {
     );
 }
 
-/// The lines where anything but `mod x;` or `use x;` begins.
+/// Returns the lines on which items other than `mod x;` and `use x;` begin.
 fn foreign_items(tokens: &[Token]) -> Vec<usize> {
     let mut lines = Vec::new();
     let mut rest = tokens;
@@ -108,7 +108,7 @@ fn foreign_items(tokens: &[Token]) -> Vec<usize> {
     lines
 }
 
-/// What follows the first group between these brackets.
+/// Returns the tokens after the first group between these brackets.
 fn after_group<'a>(tokens: &'a [Token], open: &str, close: &str) -> &'a [Token] {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {
@@ -136,7 +136,7 @@ fn foreign_items_of_a_mod_file_are_detected() {
     assert_eq!(lines("use a;\n\n#[x]\npub struct S;"), [4]);
 }
 
-/// The names of source files in a document. Those with a word in capitals stand for others.
+/// Returns the names of source files in a document. Names with capitals are placeholders.
 fn source_names(text: &str) -> impl Iterator<Item = &str> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted.filter(|name| {
@@ -172,12 +172,12 @@ fn files_named_in_the_documents_exist() {
     assert_none(&violations, "these documents name files that do not exist:");
 }
 
-/// The columns of a comment, indentation included.
+/// The maximum width of a comment, including its indentation.
 const MAX_COLUMNS: usize = 100;
 
-/// The numbers of the lines with comments that are too long. Lines that cannot be broken may be:
-/// rows of tables, addresses, hidden lines of examples, and data and commands in blocks of their
-/// own.
+/// Returns the numbers of the lines with comments that are too long. Lines that cannot be wrapped
+/// are exempt: rows of tables, addresses, hidden lines of examples, and data and commands in code
+/// blocks.
 fn long_comments(text: &str) -> Vec<usize> {
     let mut lines = Vec::new();
     let mut block = None;
@@ -233,7 +233,7 @@ fn long_comments_are_detected() {
     assert_eq!(long_comments(&data), [4]);
 }
 
-/// The tests that need a feature or a system, of the binaries that the default features test.
+/// Modules that need a feature or a system, in the binaries that the default features test.
 const CONDITIONAL_TESTS: &[(&str, &str)] = &[
     ("tests/contracts/main.rs", "hostile_values"),
     ("tests/contracts/main.rs", "permission_bash_diff"),
@@ -245,7 +245,7 @@ const CONDITIONAL_TESTS: &[(&str, &str)] = &[
     ("tests/sessions/main.rs", "nats_bus"),
 ];
 
-/// The modules of a file below a `cfg`.
+/// Returns the modules of a file that have a `cfg`.
 fn conditional_modules(text: &str) -> Vec<&str> {
     let lines = text.lines().zip(text.lines().skip(1));
     let conditional = lines.filter(|(line, _)| line.starts_with("#[cfg"));

@@ -8,7 +8,7 @@ use super::tree::sources;
 
 const MAX_LINES: usize = 60;
 
-/// Functions that may be longer, and why.
+/// Functions that may be longer, and the reasons.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "src/sdk/system.rs",
@@ -51,7 +51,7 @@ fn functions(tokens: &[Token]) -> Vec<Function> {
         .collect()
 }
 
-/// The line on which the body ends of the function that begins here; `None` without a body.
+/// Returns the last line of the function that begins here, or `None` if it has no body.
 fn body_end(tokens: &[Token]) -> Option<usize> {
     let (mut signature, mut body) = (0_usize, 0_usize);
     for token in tokens {

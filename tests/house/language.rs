@@ -1,11 +1,11 @@
 //! Doc comments open with their subject or a verb, and use the field's standard terms. Locals are
-//! nouns of what they hold.
+//! nouns that describe their values.
 
 use super::assert_none;
 use super::lexer::{literals, tokens};
 use super::tree::{File, files, sources};
 
-/// Openings that ask instead of naming.
+/// Openings that ask a question and do not name the item.
 const QUESTIONS: &[&str] = &[
     "What", "Whether", "How", "Where", "Which", "Why", "Who", "Whom", "Whose", "When", "Whatever",
     "Whoever",
@@ -61,7 +61,7 @@ const WORDS: &[&str] = &[
     "went on",
 ];
 
-/// Names of locals that do not tell what they hold. A bool is `is_..` or `has_..`, the others are
+/// Names of locals that do not describe the value. A bool is `is_..` or `has_..`, the others are
 /// nouns: `session`, `offset`, `pending_calls`.
 const LOCALS: &[&str] = &[
     "answered",
@@ -102,7 +102,7 @@ const LOCALS: &[&str] = &[
     "written",
 ];
 
-/// Places whose texts may have other words, and why.
+/// Paths whose texts may have other words, and the reasons.
 const TEXT_EXCEPTIONS: &[(&str, &str)] = &[
     (
         "src/permission/rules_gate.rs",
@@ -116,7 +116,7 @@ const TEXT_EXCEPTIONS: &[(&str, &str)] = &[
     ("src/testing/", "suites of tests"),
 ];
 
-/// The sources of the library and the examples.
+/// Returns the sources of the library and the examples.
 fn sources_and_examples() -> Vec<File> {
     let mut all = sources();
     all.extend(files(&["examples"], &["rs"]));
@@ -128,7 +128,7 @@ struct Comment {
     text: String,
 }
 
-/// The doc comments of a file, without code and links.
+/// Returns the doc comments of a file.
 fn doc_comments(source: &str) -> Vec<Comment> {
     let mut comments: Vec<Comment> = Vec::new();
     let mut marker = None;
@@ -154,7 +154,7 @@ fn doc_comments(source: &str) -> Vec<Comment> {
     comments
 }
 
-/// The text without code blocks, code spans and the targets of links.
+/// Returns a text without code blocks and code spans.
 fn prose(text: &str) -> String {
     let blocks = text.split("```").step_by(2).collect::<String>();
     blocks.split('`').step_by(2).collect()
@@ -196,7 +196,7 @@ fn doc_comments_use_standard_terms() {
     assert_none(&violations, "use the standard term:");
 }
 
-/// The words of a text, in lower case.
+/// Returns the words of a text, in lower case.
 fn words(text: &str) -> Vec<String> {
     text.to_lowercase()
         .split(|c: char| !c.is_alphanumeric() && c != '\'')
@@ -212,7 +212,7 @@ fn forbidden_words(text: &str) -> Vec<&'static str> {
     WORDS.iter().filter(is_used).copied().collect()
 }
 
-/// A literal without the values that a format string inserts.
+/// Returns a literal without the values that a format string inserts.
 fn without_values(text: &str) -> String {
     text.split('{')
         .map(|part| part.split_once('}').map_or(part, |(_, tail)| tail))
@@ -257,7 +257,7 @@ fn values_are_no_words_of_a_text() {
     );
 }
 
-/// The names that `let` gives to single values, with their lines.
+/// Returns the names that `let` gives to single values, with their lines.
 fn locals(source: &str) -> Vec<(String, usize)> {
     let tokens = tokens(source);
     let lets = tokens.windows(3).filter(|words| words[0].text == "let");

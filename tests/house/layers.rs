@@ -1,4 +1,4 @@
-//! A folder imports itself and what lies below it.
+//! The imports of folders, which may only go to lower layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&[&str]])] = &[
     ("server", &[&["config"], &["registry"], &["server"]]),
 ];
 
-/// How high a module stands, and the name of its layer.
+/// Returns the height and the layer of a module.
 fn place(module: &str) -> Option<(usize, &'static str)> {
     LAYERS
         .iter()
@@ -37,8 +37,8 @@ fn place(module: &str) -> Option<(usize, &'static str)> {
         .map(|(height, (layer, _))| (height, layer))
 }
 
-/// What is wrong with one module importing another. The testing kit is open to unit tests of
-/// every layer.
+/// Returns the error if one module must not import another. Unit tests of every layer may import
+/// the testing kit.
 fn complaint(from: &str, to: &str, test: bool) -> Option<String> {
     if from == to || (test && to == "testing") {
         return None;

@@ -1,19 +1,19 @@
-//! Just enough of Rust's lexical grammar to tell code from comments and literals.
+//! A lexer for Rust that separates code from comments and literals.
 
 /// A word (identifier, keyword or number), `::`, or one other character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     pub text: String,
-    /// Counted from 1.
+    /// The number of the line, from 1.
     pub line: usize,
 }
 
-/// The tokens of the code: no comments, no doc comments, no literals with quotes.
+/// Returns the tokens of the code, without comments and quoted literals.
 pub fn tokens(source: &str) -> Vec<Token> {
     select(source, |piece| matches!(piece, Piece::Code(_)))
 }
 
-/// The string literals of the code, with their quotes.
+/// Returns the string literals of the code, with their quotes.
 pub fn literals(source: &str) -> Vec<Token> {
     select(source, |piece| matches!(piece, Piece::Literal(_)))
 }
@@ -67,7 +67,7 @@ fn until(rest: &[char], stop: impl Fn(char) -> bool) -> usize {
     rest.iter().position(|c| stop(*c)).unwrap_or(rest.len())
 }
 
-/// Block comments nest.
+/// Returns the length of a block comment. Block comments nest.
 fn block_comment(rest: &[char]) -> usize {
     let (mut at, mut depth) = (0, 0_usize);
     while at < rest.len() {
@@ -85,7 +85,7 @@ fn block_comment(rest: &[char]) -> usize {
     at
 }
 
-/// From the opening quote; `hashes` of a raw string, in which nothing is escaped.
+/// Returns the length of a string with escapes, which ends at a quote and `hashes` marks.
 fn string(rest: &[char], hashes: usize) -> usize {
     raw_or_escaped(rest, hashes, false)
 }
@@ -104,7 +104,8 @@ fn raw_or_escaped(rest: &[char], hashes: usize, raw: bool) -> usize {
     rest.len()
 }
 
-/// `r".."`, `r#".."#`, `b".."`, `br".."`, `c".."`, `b'.'`; but not `r#type`.
+/// Returns the length of `r".."`, `r#".."#`, `b".."`, `br".."`, `c".."` or `b'.'`, but not of
+/// `r#type`.
 fn prefixed_literal(rest: &[char]) -> Option<usize> {
     let prefix = until(rest, |c| !is_word(c));
     let word: String = rest[..prefix].iter().collect();

@@ -75,7 +75,7 @@ mod serving;
 mod tree;
 mod words;
 
-/// Fails with every violation, one a line, under what to do about them.
+/// Fails with `advice` and every violation, one a line.
 #[track_caller]
 fn assert_none(violations: &[String], advice: &str) {
     assert!(

@@ -8,8 +8,8 @@ use super::tree::{File, files, sources};
 /// The most days of six months.
 const SIX_MONTHS: i64 = 184;
 
-/// The text of a file in which models are named as examples: the doc comments of a source, and all
-/// of any other file.
+/// Returns the lines of a file that may name models as examples: the doc comments of a source, and
+/// all lines of any other file.
 fn shown_text(file: &File) -> Vec<(usize, &str)> {
     let is_source = file.path.starts_with("src/");
     let is_shown = |line: &str| {
@@ -23,7 +23,7 @@ fn shown_text(file: &File) -> Vec<(usize, &str)> {
         .collect()
 }
 
-/// The words of a line that have the form of a model's id, without its provider.
+/// Returns the words of a line that have the form of a model id, without the provider.
 fn model_names(line: &str) -> impl Iterator<Item = &str> {
     let is_of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     let words = line.split(move |c| !is_of_a_name(c));

@@ -1,18 +1,18 @@
-//! Which top-level modules a source file names.
+//! The top-level modules that a source file names.
 
 use super::lexer::{Token, tokens};
 use super::tree::File;
 
-/// One mention of a top-level module of the crate.
+/// One use of a top-level module of the crate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mention {
     pub module: String,
     pub line: usize,
-    /// Inside something that only exists for `cargo test`.
+    /// Inside an item that only exists for `cargo test`.
     pub test: bool,
 }
 
-/// The top-level module a file of `src` belongs to; none for the crate root.
+/// Returns the top-level module of a file of `src`, or `None` for the crate root.
 pub fn module_of(path: &str) -> Option<&str> {
     let inside = path.strip_prefix("src/")?;
     let first = inside.split('/').next()?;
@@ -20,17 +20,17 @@ pub fn module_of(path: &str) -> Option<&str> {
     (module != "lib").then_some(module)
 }
 
-/// Every `crate::x`, and every `super::..` that climbs to the root, in the code of a file.
+/// Returns every `crate::x`, and every `super::..` that reaches the root, in the code of a file.
 pub fn mentions(file: &File) -> Vec<Mention> {
     Walk::new(file).collect()
 }
 
 struct Walk {
     tokens: Vec<Token>,
-    /// How many modules deep the file is: `src/agent/mod.rs` is 1 deep.
+    /// The number of modules around the code of the file: `src/agent/mod.rs` is 1 deep.
     depth: usize,
     braces: Vec<Brace>,
-    /// What the next opening brace belongs to.
+    /// The properties of the next opening brace.
     next: Brace,
     found: Vec<Mention>,
 }
@@ -88,7 +88,7 @@ impl Walk {
         }
     }
 
-    /// Reads `x`, or each first word of `{x::.., y}`.
+    /// Records `x`, or each first word of `{x::.., y}`.
     fn names(&mut self, start: usize) {
         if self.text(start) != "{" {
             return self.note(start);

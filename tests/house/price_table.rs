@@ -1,4 +1,4 @@
-//! The script that makes the table of models never executes what it reads.
+//! The script that makes the table of models, which never executes data that it reads.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::tree::root;
 
 const MODULE: &str = "genai_prices/data.py";
 
-/// Makes a wheel of a module, and a `source.txt` with its hash.
+/// Makes a wheel of a module, and `source.txt` with its hash.
 const PACK: &str = r#"
 import hashlib, sys, zipfile
 with zipfile.ZipFile("a.whl", "w") as wheel:
@@ -22,7 +22,7 @@ fn python(folder: &Path, args: &[&str]) -> Output {
     command.args(args).current_dir(folder).output().unwrap()
 }
 
-/// The last line that the script printed before it failed, in a copy of its folder.
+/// Runs the script, which must fail, and returns its error output.
 fn refusal(folder: &Path) -> String {
     let output = python(folder, &["models.py", "a.whl"]);
     assert_eq!(output.status.code(), Some(1));

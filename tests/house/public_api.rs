@@ -1,9 +1,10 @@
-//! The public API, line by line, against `tests/public_api.txt`: a change of it is seen in review.
+//! The public API, line by line, compared with `tests/public_api.txt`, so that a review shows its
+//! changes.
 //!
-//! `UPDATE_PUBLIC_API=1 cargo test --all-features --test house public_api` writes the file anew.
+//! `UPDATE_PUBLIC_API=1 cargo test --all-features --test house public_api` writes the file.
 //!
-//! The list comes from rustdoc's JSON, whose form belongs to one compiler: another one skips the
-//! test. Signatures are cut out of the source, so that they read as they were written.
+//! The list comes from rustdoc's JSON, whose form depends on the compiler: another version skips
+//! the test. Signatures are cut out of the source, so that they read as they were written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use super::tree::sources;
 
-/// Whose JSON this file reads, and the version of its form.
+/// The compiler whose JSON this file reads, and the version of the form.
 const COMPILER: &str = "rustc 1.95.";
 const FORMAT: u64 = 57;
 
@@ -53,14 +54,14 @@ fn root() -> &'static Path {
 }
 
 /// Returns rustdoc's description of the crate. Rustdoc writes to the target directory of the tests,
-/// in which `.ci/run` builds the documentation, too.
+/// which `.ci/run` also uses to build the documentation.
 fn document() -> Value {
     let binary = std::env::current_exe().unwrap();
     let target = binary.ancestors().nth(3).unwrap();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // Cargo sets these variables for tests. With them, build scripts that read them would run
-    // again, here and in the next build.
+    // Cargo sets these variables for tests. Build scripts that read them would run again, here and
+    // in the next build.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -128,7 +129,7 @@ impl Lister {
         self.lines.into_iter().map(|line| line + "\n").collect()
     }
 
-    /// The item, if it is of this crate.
+    /// Returns the kind and the description of an item of this crate.
     fn item(&self, id: u64) -> Option<(String, Value)> {
         let item = &self.document["index"][id.to_string()];
         let (kind, inner) = item["inner"].as_object()?.iter().next()?;
@@ -197,7 +198,7 @@ impl Lister {
         }
     }
 
-    /// A field, a variant, a constant or a method; `open` where everything is public.
+    /// Lists a field, a variant, a constant or a method if it is public, or if `open`.
     fn member(&mut self, id: u64, path: &str, open: bool) {
         let Some((_, item)) = self.item(id) else {
             return;
@@ -240,7 +241,7 @@ impl Lister {
         }
     }
 
-    /// The source of an item up to its body, on one line, without comments and attributes.
+    /// Returns the source of an item up to its body, on one line, without comments and attributes.
     fn signature(&mut self, item: &Value) -> String {
         let span = &item["span"];
         let file = text(&span["filename"]).to_owned();
@@ -295,8 +296,8 @@ impl Lister {
     }
 }
 
-/// The signature of a method that the macro `name` makes: rustdoc has the place of the macro's
-/// call.
+/// Returns the signature of a method that the macro `name` makes. Rustdoc only has the place of the
+/// macro's call.
 fn expanded(name: &str, method: &str) -> Option<String> {
     let (definition, start) = (format!("macro_rules! {name} "), format!("pub fn {method}("));
     let files = sources();

@@ -10,12 +10,12 @@ pub struct File {
     pub text: String,
 }
 
-/// Where `Cargo.toml` is.
+/// Returns the folder of `Cargo.toml`.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every file below these places (folders or files, some of which may not exist) with one of
+/// Returns every file in these places (folders or files, some of which may not exist) with one of
 /// these extensions, sorted.
 pub fn files(places: &[&str], extensions: &[&str]) -> Vec<File> {
     let mut found = Vec::new();
@@ -26,7 +26,7 @@ pub fn files(places: &[&str], extensions: &[&str]) -> Vec<File> {
     found
 }
 
-/// The sources of the library.
+/// Returns the sources of the library.
 pub fn sources() -> Vec<File> {
     let sources = files(&["src"], &["rs"]);
     assert!(

@@ -1,9 +1,9 @@
-//! What never belongs in a commit.
+//! Texts that must not be committed.
 
 use super::assert_none;
 use super::tree::files;
 
-/// A forbidden text and why.
+/// Forbidden texts and the reasons.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("todo!", "unfinished code"),
     ("unimplemented!", "unfinished code"),

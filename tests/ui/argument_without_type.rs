@@ -1,4 +1,4 @@
-//! A typed tool whose closure does not say what it takes.
+//! A typed tool whose closure does not declare the type of its argument.
 
 use agentcore::FuncTool;
 

@@ -1,4 +1,4 @@
-//! A map over the token stream that cannot start over on a retry.
+//! A map over the token stream that cannot be repeated on a retry.
 
 use agentcore::{ModelEvent, hook};
 

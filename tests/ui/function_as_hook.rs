@@ -1,4 +1,4 @@
-//! A bare function where a hook is wanted: which phase, and under which name?
+//! A plain function as a hook, without a phase or a name.
 
 use agentcore::testing::ScriptedModel;
 use agentcore::{AgentBuilder, Next, Result, ToolCall, ToolResult};

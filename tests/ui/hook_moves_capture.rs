@@ -1,4 +1,4 @@
-//! A hook that gives what it captured to its first call.
+//! A hook that moves its captured value into its first call.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! The name of a model where a model is wanted.
+//! The name of a model instead of a model.
 
 use agentcore::AgentBuilder;
 

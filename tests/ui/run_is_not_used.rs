@@ -1,4 +1,4 @@
-//! A run nobody awaits, and a decision nobody returns.
+//! A run that is not awaited, and a decision that is not returned.
 
 #![deny(unused_must_use)]
 
