@@ -1,5 +1,5 @@
-//! The memory of a gateway under load, and the copies of a long message. A program of its own, for
-//! it counts all that the process allocates.
+//! The memory of a gateway under load, and the copies of a long message. The test is a program of
+//! its own, because it counts all allocations of the process.
 #![cfg(feature = "gateway")]
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const SESSIONS: usize = 1_000;
 const MESSAGES: usize = 10;
-/// The first message from which on memory is flat: the bus keeps the ids of those before.
+/// The number of messages after which memory is flat: the bus has filled its table of ids by then.
 const FIRST: usize = 5;
 const MIB: usize = 1_024 * 1_024;
 
@@ -44,7 +44,7 @@ fn runtime() -> tokio::runtime::Runtime {
     builder.enable_all().start_paused(true).build().unwrap()
 }
 
-/// Sends one message to each session, reads the replies, and returns the most memory meanwhile.
+/// Sends one message to each session, reads the replies, and returns the peak memory.
 async fn round(bus: &InProcessBus, number: usize) -> usize {
     for session in 0..SESSIONS {
         let id = format!("{session}-{number}");
@@ -60,7 +60,7 @@ async fn round(bus: &InProcessBus, number: usize) -> usize {
     peak
 }
 
-/// Holds that no value is above the first by more than a twentieth of `scale`.
+/// Asserts that no value exceeds the first by more than a twentieth of `scale`.
 fn assert_flat(name: &str, values: &[usize], scale: usize) {
     let first = values[0];
     for value in values {
@@ -83,7 +83,7 @@ fn gateway_under_load_has_flat_memory() {
             let peak = round(&bus, number).await;
             sleep(Duration::from_secs(1)).await;
             assert_eq!(gateway.active_sessions(), 0);
-            // The histories are the store's.
+            // The histories belong to the store, and are not counted.
             for session in 0..SESSIONS {
                 store.delete(&format!("tg:{session}"));
             }
@@ -147,7 +147,7 @@ fn direct_turns_without_a_run_have_flat_memory() {
     assert_flat("after a hundred direct turns", &levels, MIB);
 }
 
-// One test, for what others allocate at the same time would count as well.
+// A single test, because allocations of other tests at the same time would count too.
 #[test]
 fn memory_of_a_gateway_is_bounded() {
     long_message_exists_once_beside_the_history();

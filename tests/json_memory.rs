@@ -1,5 +1,5 @@
-//! What answers allocate whose JSON is small as text and large as values. A program of its own, for
-//! it counts all that the process allocates.
+//! The memory of answers whose JSON is small as text and large as values. The test is a program of
+//! its own, because it counts all allocations of the process.
 #![cfg(feature = "http")]
 #![allow(clippy::unwrap_used)]
 
@@ -17,16 +17,16 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Beyond 25,000 a list exceeds the default limit, and one of this length takes hundreds of MiB as
-/// values.
+/// The length of a list. The default limit is reached at 25,000, and this list takes hundreds of
+/// MiB as values.
 const ITEMS: usize = 500_000;
 
-/// The most that decoding may allocate: some copies of the text.
+/// The most that decoding may allocate: a few copies of the text.
 const MOST: usize = 32 * 1024 * 1024;
 
 const CHUNK: usize = 64 * 1024;
 
-/// A list of objects.
+/// Returns a list of objects as JSON.
 fn list() -> String {
     format!("[{}0]", "{\"\":0},".repeat(ITEMS))
 }
@@ -35,7 +35,7 @@ fn frame(data: &str) -> String {
     format!("data: {data}\n\n")
 }
 
-/// A list that comes as arguments in pieces.
+/// Returns arguments with the list, in pieces.
 fn pieces() -> Vec<String> {
     let text = format!("{{\"a\":{}}}", list());
     let bytes = text.as_bytes().chunks(CHUNK);
@@ -155,8 +155,8 @@ fn check(
     }
 }
 
-/// How many times as much as the text is allocated for an answer whose text is in arrays and
-/// objects within each other.
+/// Returns the allocated bytes for each byte of an answer's text that is nested in arrays and
+/// objects.
 fn copies_of_nested_text(open: &str, close: &str) -> usize {
     const LEN: usize = 1024 * 1024;
     const LEVELS: usize = 50;
@@ -174,7 +174,7 @@ fn copies_of_nested_text(open: &str, close: &str) -> usize {
     allocated / LEN
 }
 
-/// What a run allocates whose model asks for a call of 33,000 values, in MiB. They take 20 MiB.
+/// Returns the MiB that a run allocates for a call of 33,000 values, which take 20 MiB.
 #[cfg(feature = "jsonl")]
 fn allocated_by_a_call() -> usize {
     use agentcore::session::JsonlStore;
@@ -209,22 +209,22 @@ fn allocated_by_a_call() -> usize {
     (ALLOCATOR.stats().bytes_allocated - before) / (1024 * 1024)
 }
 
-/// Arguments with a hundred values for each of `chains`, each of which takes as much memory as a
-/// value can.
+/// Returns arguments with a hundred values in each of `chains` chains, where each value takes as
+/// much memory as possible.
 fn nested_arguments(chains: usize) -> String {
     const DEPTH: usize = 98;
     let chain = "{\"\":".repeat(DEPTH) + "0" + &"}".repeat(DEPTH);
     format!("{{\"a\":[{}]}}", vec![chain; chains].join(","))
 }
 
-/// The bytes that are allocated.
+/// Returns the bytes in use.
 fn live() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// The most memory, in MiB, that a run takes whose model asks for the heaviest call in every turn,
-/// and how many of them ran.
+/// Returns the peak memory, in MiB, of a run whose model makes the largest call in every turn, and
+/// the number of calls that ran.
 fn held_by_a_run() -> (usize, usize) {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -271,8 +271,8 @@ fn held_by_a_run() -> (usize, usize) {
     (bytes / (1024 * 1024), calls.load(Ordering::Relaxed))
 }
 
-/// The MiB that are allocated by a request whose call has 33,000 values, when the server refuses it
-/// for this reason.
+/// Returns the MiB that a request allocates whose call has 33,000 values, when the server refuses
+/// it for `reason`.
 fn allocated_by_a_refusal(provider: &str, reason: &str) -> usize {
     use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAiResponses};
     use agentcore::testing::{FaultServer, Reply};
@@ -306,7 +306,7 @@ fn allocated_by_a_refusal(provider: &str, reason: &str) -> usize {
     })
 }
 
-// One test, for what others allocate at the same time would count as well.
+// A single test, because allocations of other tests at the same time would count too.
 #[test]
 fn values_of_answers_are_bounded_and_rarely_copied() {
     check(anthropic_bodies(), |body| {
@@ -321,21 +321,21 @@ fn values_of_answers_are_bounded_and_rarely_copied() {
         assert!(copies <= 3, "{open}: {copies} copies");
     }
 
-    // The tool owns its arguments, and the reader those in the message about the call; nothing else
-    // makes values of its own.
+    // The tool owns its arguments, and the reader those in the message about the call. No other
+    // part makes values of its own.
     #[cfg(feature = "jsonl")]
     {
         let allocated = allocated_by_a_call();
         assert!(allocated < 55, "{allocated} MiB");
     }
 
-    // One such call is in the history, the tool and its reader have copies of it, and the next one
+    // One such call is in the history, the tool and its reader have copies of it, and the next call
     // is refused.
     let (held, calls) = held_by_a_run();
     assert_eq!(calls, 1);
     assert!(held < 120, "{held} MiB");
 
-    // A request that is sent again without its reasoning is changed as text.
+    // A request that is repeated without its reasoning is changed as text.
     for (provider, reason) in [
         ("anthropic", "Invalid `signature` in `thinking` block"),
         ("gemini", "Corrupted thought signature."),

@@ -1,5 +1,5 @@
-//! Copies of a large answer that a run makes when it ends. A program of its own, for it counts all
-//! that the process allocates.
+//! The copies of a large answer that a run makes when it ends. The test is a program of its own,
+//! because it counts all allocations of the process.
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::System;
@@ -20,7 +20,7 @@ const PIECE: usize = 64 * 1024;
 const PIECES: usize = 256;
 const ANSWER: usize = PIECE * PIECES;
 
-/// What was allocated when the last event of the last answer was read, and how to stop there.
+/// The allocations when the last event of the last answer is read, and a handle to interrupt there.
 #[derive(Clone, Default)]
 struct Mark(Arc<Mutex<(Option<Stats>, Option<RunHandle>)>>);
 
@@ -33,7 +33,7 @@ impl Mark {
         }
     }
 
-    /// How many answers' worth of bytes were allocated since, in hundredths.
+    /// Returns the bytes allocated since the mark, in hundredths of the answer.
     fn allocated(&self) -> usize {
         let before = self.0.lock().unwrap().0.take().expect("the mark was set");
         let bytes = ALLOCATOR.stats().bytes_allocated - before.bytes_allocated;
@@ -41,8 +41,8 @@ impl Mark {
     }
 }
 
-/// A model that says a large answer in pieces, sets the mark and ends as `ends` says: with a reason
-/// for each answer, or not at all.
+/// A model that emits a large answer in pieces, sets the mark, and ends: with a stop reason for
+/// each answer, or never.
 fn model(mark: &Mark, ends: &'static [Option<StopReason>]) -> FunctionModel {
     let mark = mark.clone();
     let asked = Arc::new(Mutex::new(0));
@@ -84,15 +84,15 @@ fn run(builder: AgentBuilder, mark: &Mark, stops: bool) -> Result<RunOutput, Err
     })
 }
 
-// One test, for what others allocate at the same time would count as well.
+// A single test, because allocations of other tests at the same time would count too.
 #[test]
 fn end_of_a_run_copies_an_answer_once_for_each_owner() {
-    // The history and the output.
+    // The history and the output each own a copy.
     for limited in [false, true] {
         let mark = Mark::default();
         let mut builder = AgentBuilder::new(model(&mark, &[None]));
         if limited {
-            // What there is of the answer is counted for the budget.
+            // A budget counts the partial answer.
             builder = builder.max_total_tokens(1_000_000_000);
         }
 
@@ -103,7 +103,7 @@ fn end_of_a_run_copies_an_answer_once_for_each_owner() {
         assert!(allocated < 250, "interrupted: {allocated} %");
     }
 
-    // Those and the text of the result message.
+    // The result message has a third copy of the text.
     let mark = Mark::default();
     let builder = AgentBuilder::new(model(&mark, &[Some(StopReason::EndTurn)]));
     let output = run(builder.max_total_tokens(1_000_000_000), &mark, false).unwrap();
@@ -111,8 +111,8 @@ fn end_of_a_run_copies_an_answer_once_for_each_owner() {
     assert_eq!(output.text.len(), ANSWER);
     assert!(allocated < 350, "ended: {allocated} %");
 
-    // A paused answer is shared with its reader, so that what joins it goes into a copy; the whole
-    // is what the run returns, too.
+    // A paused answer is shared with its reader, so that the rest is joined to a copy, and the run
+    // returns the joined answer.
     let mark = Mark::default();
     let ends = &[Some(StopReason::PauseTurn), Some(StopReason::EndTurn)];
     let output = run(AgentBuilder::new(model(&mark, ends)), &mark, false).unwrap();
@@ -120,7 +120,7 @@ fn end_of_a_run_copies_an_answer_once_for_each_owner() {
     assert_eq!(output.text.len(), ANSWER + PIECE);
     assert!(allocated < 475, "joined: {allocated} %");
 
-    // Up to the limit, the same as interrupted.
+    // An answer over the limit is kept up to it, as an interrupted one is.
     let mark = Mark::default();
     let limits = agentcore::model::ResponseLimits::default().with_max_bytes(ANSWER - PIECE / 2);
     mark.set();
@@ -130,6 +130,6 @@ fn end_of_a_run_copies_an_answer_once_for_each_owner() {
     assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
     assert_eq!(error.partial().unwrap().text.len(), ANSWER - PIECE / 2);
 
-    // The pieces themselves, the text they grow into, and the two copies.
+    // The pieces, the text that grows from them, and the two copies.
     assert!(allocated < 550, "too large: {allocated} %");
 }

@@ -1,5 +1,5 @@
-//! What the analysis of one command, or of one call, allocates. A program of its own, for it counts
-//! all that the process allocates.
+//! The memory that the analysis of a command or a call allocates. The test is a program of its own,
+//! because it counts all allocations of the process.
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::System;
@@ -13,13 +13,13 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The bytes of each command.
+/// The length of each command in bytes.
 const COMMAND: usize = 32 * 1024;
 
-/// The most that one decision may allocate, freed memory counted again.
+/// The most that one decision may allocate, including memory that it frees.
 const MOST: usize = 128 * 1024 * 1024;
 
-/// What is allocated by one test at a time is counted.
+/// Held by the test whose allocations are counted.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -75,7 +75,7 @@ fn decision_about_a_long_command_allocates_some_copies_of_it() {
     }
 }
 
-/// Each loop would have a value ten times as long as the loop around it.
+/// The value of each loop would be ten times as long as that of the loop around it.
 #[test]
 fn values_of_loops_within_loops_do_not_multiply() {
     let mut command = String::from("for a in xxxxxxxxxx; do");
@@ -125,7 +125,7 @@ fn decision_about_builds_in_many_folders_allocates_some_copies_of_them() {
     assert!(allocated_for(&"cd a;go build;".repeat(COMMAND / 14)) < MOST);
 }
 
-/// The bytes that the decision about a command allocates.
+/// Returns the bytes that the decision about a command allocates.
 fn allocated_for(command: &str) -> usize {
     let _alone = ALONE.lock();
     let permissions = PermissionRules::new()

@@ -1,5 +1,5 @@
-//! What the reading of a session file allocates that is mostly junk, or small as text and large as
-//! a session. A program of its own, for it counts all that the process allocates.
+//! The memory that a session file takes to read if it is mostly junk, or small as text and large as
+//! a session. The test is a program of its own, because it counts all allocations of the process.
 #![cfg(all(feature = "jsonl", unix))]
 #![allow(clippy::unwrap_used)]
 
@@ -18,8 +18,8 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const MIB: u64 = 1024 * 1024;
 
-/// The most that may be allocated at all, freed or not, for any of the files: the longest line, as
-/// it grows, and what is read at once.
+/// The most that reading any of the files may allocate, freed or not: the longest line, as it
+/// grows, and the read buffers.
 const MOST: usize = 200 * MIB as usize;
 
 fn said(text: &str) -> Record {
@@ -37,7 +37,7 @@ async fn say(folder: &Path, text: &str) {
     std::thread::spawn(move || drop(lease)).join().unwrap();
 }
 
-/// Adds so many bytes to the file, each of them this one.
+/// Adds `len` bytes with the value `byte` to the file.
 fn fill(file: &mut File, byte: u8, len: u64) {
     if byte == 0 {
         let end = file.seek(SeekFrom::End(0)).unwrap();
@@ -50,7 +50,7 @@ fn fill(file: &mut File, byte: u8, len: u64) {
     }
 }
 
-/// A record with a right checksum.
+/// Returns a record with a valid checksum.
 fn line(seq: usize, data: &str) -> Vec<u8> {
     let body = format!(
         r#""v":1,"seq":{seq},"token":1,"at":1,"kind":"message","data":{{"message":{data}}},"info":{{"messages":{seq},"created":1}}}}"#
@@ -59,7 +59,7 @@ fn line(seq: usize, data: &str) -> Vec<u8> {
     format!("{{\"crc\":\"{crc:08x}\",{body}\n").into_bytes()
 }
 
-/// A log of such records. An iterator over single bytes takes seconds without optimisation.
+/// Returns a log of records. An iterator over single bytes takes seconds without optimisation.
 fn lines(seqs: RangeInclusive<usize>, data: &str) -> Vec<u8> {
     seqs.map(|seq| line(seq, data)).collect::<Vec<_>>().concat()
 }
@@ -75,7 +75,7 @@ fn detailed(item: &str, count: usize) -> Vec<u8> {
 /// The size option of the store that refuses the logs below: sessions may take 21 MiB of memory.
 const SESSION_BYTES: u64 = 64 * MIB;
 
-/// Logs that would take 50 MiB and more, and the most that may be allocated to refuse them.
+/// Logs whose sessions would take 50 MiB and more, and the most that refusing each may allocate.
 fn hostile_logs() -> Vec<(&'static str, Vec<u8>, usize)> {
     let text = |len: usize| format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(len));
     let few = 16 * MIB as usize;
@@ -106,7 +106,7 @@ fn check_hostile_logs(runtime: &tokio::runtime::Runtime) {
         let after = ALLOCATOR.stats();
         let allocated = after.bytes_allocated - before.bytes_allocated;
 
-        // Refused twice, by the reader and by the lease.
+        // Both the reader and the lease refuse the log.
         assert!(
             allocated < 2 * most,
             "{name}: {} MiB",
@@ -115,8 +115,8 @@ fn check_hostile_logs(runtime: &tokio::runtime::Runtime) {
     }
 }
 
-/// A session of 70 MB, which is within the default limits. A snapshot of it would be as long, and
-/// is not written.
+/// Checks a session of 70 MB, which is within the default limits. A snapshot of it would be as
+/// long, and is not written.
 fn check_long_session(runtime: &tokio::runtime::Runtime) {
     const MESSAGES: usize = 350;
     let text = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(200_000));
@@ -141,7 +141,7 @@ fn check_long_session(runtime: &tokio::runtime::Runtime) {
     });
 }
 
-/// Cuts of a session with as many input ids as are remembered.
+/// Checks cuts of a session with as many input ids as are remembered.
 fn check_many_cuts() {
     const MESSAGES: usize = 1_249;
     const CUTS: usize = 10_000;
@@ -166,7 +166,7 @@ fn check_many_cuts() {
     assert!(allocated < CUTS * 2_000, "{} per cut", allocated / CUTS);
 }
 
-/// Writes a log of so many equal messages.
+/// Writes a log of `messages` equal messages.
 fn write_log(folder: &Path, messages: usize, data: &str) {
     let mut file = BufWriter::new(File::create(folder.join("a.jsonl")).unwrap());
     for seq in 1..=messages {
@@ -175,8 +175,8 @@ fn write_log(folder: &Path, messages: usize, data: &str) {
     file.flush().unwrap();
 }
 
-/// Writes a log with a snapshot of so many equal messages, and as many bytes of blank lines behind
-/// it as are read with it.
+/// Writes a log with a snapshot of `messages` equal messages, followed by as many bytes of blank
+/// lines as are read with it.
 fn write_snapshot(folder: &Path, messages: usize, data: &str) {
     let sealed = |seq: usize, kind: &str, data: &str, info: &str| {
         let body =
@@ -200,7 +200,7 @@ fn write_snapshot(folder: &Path, messages: usize, data: &str) {
     file.write_all(end.as_bytes()).unwrap();
 }
 
-/// The most memory that this process has had at once, in MB.
+/// Returns the peak memory of this process, in MB.
 #[cfg(target_os = "linux")]
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -212,7 +212,7 @@ fn peak() -> u64 {
     kib * 1_024 / 1_000_000
 }
 
-/// Memory that was freed may stay with its thread: each reading is called on another.
+/// Freed memory may stay with its thread, so each reading runs on another thread.
 #[cfg(target_os = "linux")]
 fn check_resident_memory() {
     const MOST: u64 = 200;
@@ -258,7 +258,7 @@ fn check_resident_memory() {
     }
 }
 
-// One test, for what others allocate at the same time would count as well.
+// A single test, because allocations of other tests at the same time would count too.
 #[test]
 fn junk_in_a_session_file_takes_bounded_memory() {
     #[cfg(target_os = "linux")]
@@ -283,7 +283,7 @@ fn junk_in_a_session_file_takes_bounded_memory() {
         let mut file = OpenOptions::new().append(true).open(path).unwrap();
         fill(&mut file, byte, len);
         let before = ALLOCATOR.stats().bytes_allocated;
-        // The lease reads it all.
+        // The lease reads the whole file.
         runtime.block_on(say(folder, "two"));
         let allocated = ALLOCATOR.stats().bytes_allocated - before;
         let store = JsonlStore::open(folder).unwrap();

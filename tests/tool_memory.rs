@@ -1,5 +1,5 @@
-//! What calls that run side by side allocate together. A program of its own, for it counts all that
-//! the process allocates.
+//! The memory of calls that run concurrently. The test is a program of its own, because it counts
+//! all allocations of the process.
 #![cfg(all(feature = "tools", unix))]
 #![allow(clippy::unwrap_used)]
 
@@ -23,14 +23,14 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const MIB: usize = 1024 * 1024;
 const CALLS: usize = 16;
 
-/// The most that all calls may take together, their results included. Two large files at once, and
-/// as texts, take 90 MiB.
+/// The most that all calls may take together, including their results. Two large files at once, as
+/// bytes and as texts, take 90 MiB.
 const MOST: usize = 130 * MIB;
 
-/// The same for calls that list a folder of 10,000 long names. Two at once take 45 MiB.
+/// The limit for calls that list a folder of 10,000 long names. Two at once take 45 MiB.
 const MOST_OF_NAMES: usize = 60 * MIB;
 
-/// The bytes that are allocated.
+/// Returns the bytes in use.
 fn live() -> usize {
     let stats = ALLOCATOR.stats();
     stats
@@ -38,7 +38,7 @@ fn live() -> usize {
         .saturating_sub(stats.bytes_deallocated)
 }
 
-/// A thread that looks at what is allocated all the time.
+/// A thread that measures the bytes in use until it is ended.
 struct Watch {
     is_over: Arc<AtomicBool>,
     most: Arc<AtomicUsize>,
@@ -69,7 +69,7 @@ impl Watch {
         }
     }
 
-    /// The most that was allocated since the beginning.
+    /// Returns the peak since the beginning.
     fn end(self) -> usize {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap();
@@ -78,8 +78,8 @@ impl Watch {
     }
 }
 
-/// The history of a run that makes the same call many times in one answer, and the most memory it
-/// took.
+/// Returns the history of a run that makes the same call `count` times in one answer, and the peak
+/// memory.
 fn run(tool: impl Tool, count: usize, name: &str, args: &Value) -> (Messages, usize) {
     let calls = (0..count).map(|n| ToolCall::new(format!("c{n}"), name, args.clone()));
     let events = calls.map(ModelEvent::ToolCall);
@@ -99,7 +99,7 @@ fn run(tool: impl Tool, count: usize, name: &str, args: &Value) -> (Messages, us
     (output.messages, watch.end())
 }
 
-/// Answers each connection with a page of 5 MiB.
+/// Starts a server that answers each connection with a page of 5 MiB.
 #[cfg(feature = "web")]
 fn serve_large_pages() -> std::net::SocketAddr {
     use std::io::{Read, Write};
@@ -140,7 +140,7 @@ fn large_pages_are_read_a_few_at_a_time() {
     assert!(most < MOST, "{} MiB", most / MIB);
 }
 
-/// What another test allocates at the same time would count as well.
+/// Held by the test whose allocations are counted.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
