@@ -18,8 +18,8 @@ use crate::kit::{Log, agent, any_object, kinds, nap, roles, sleep, stored, warni
 #[tokio::test(start_paused = true)]
 async fn background_tasks_notify_reader_and_model_and_end_with_the_run() {
     let dropped = Arc::new(AtomicBool::new(false));
-    struct Told(Arc<AtomicBool>);
-    impl Drop for Told {
+    struct DropFlag(Arc<AtomicBool>);
+    impl Drop for DropFlag {
         fn drop(&mut self) {
             self.0.store(true, Ordering::SeqCst);
         }
@@ -36,9 +36,9 @@ async fn background_tasks_notify_reader_and_model_and_end_with_the_run() {
                     sleep(6).await;
                     panic!("boom")
                 });
-                let told = Told(dropped);
+                let flag = DropFlag(dropped);
                 tasks.spawn("endless", async move {
-                    let _told = told;
+                    let _flag = flag;
                     std::future::pending().await
                 });
             }
@@ -49,14 +49,14 @@ async fn background_tasks_notify_reader_and_model_and_end_with_the_run() {
         .call("nap", json!({"n": 1}))
         .call("nap", json!({"n": 20}))
         .expect(|request| {
-            let said = request
+            let texts = request
                 .messages
                 .user_messages()
                 .map(|m| m.text().into_owned());
-            let said = said.collect::<Vec<_>>().join("\n");
+            let texts = texts.collect::<Vec<_>>().join("\n");
             assert!(
-                said.contains("built") && said.contains("panicked: boom"),
-                "{said}"
+                texts.contains("built") && texts.contains("panicked: boom"),
+                "{texts}"
             );
         })
         .say("done");
@@ -68,14 +68,14 @@ async fn background_tasks_notify_reader_and_model_and_end_with_the_run() {
     let (messages, output) = watch(agent.run("Go")).await;
     assert_eq!(output.unwrap().text, "done");
     model.assert_finished();
-    let told = kinds(&messages)
+    let notification_count = kinds(&messages)
         .iter()
         .filter(|kind| *kind == "system/task_notification")
         .count();
-    assert_eq!(told, 3);
+    assert_eq!(notification_count, 3);
     assert!(
         dropped.load(Ordering::SeqCst),
-        "what has not ended ends with the run"
+        "open tasks end with the run"
     );
 }
 
@@ -128,13 +128,13 @@ async fn background_task_of_a_tool_outlives_its_turn() {
         .run("Go")
         .await
         .unwrap();
-    let said: Vec<_> = output
+    let texts: Vec<_> = output
         .messages
         .user_messages()
         .map(|m| m.text().into_owned())
         .collect();
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[1].contains("counted to 10"), "{said:?}");
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert!(texts[1].contains("counted to 10"), "{texts:?}");
 }
 
 #[tokio::test]
@@ -148,12 +148,12 @@ async fn unfinished_background_task_is_reported_as_stopped() {
         .call("start", json!({}))
         .say("It is up.")
         .expect(|request| {
-            let said = request
+            let texts = request
                 .messages
                 .user_messages()
                 .map(|m| m.text().into_owned());
-            let said = said.collect::<Vec<_>>().join("\n");
-            assert!(said.contains("Task 'server' (task_1) stopped"), "{said}");
+            let texts = texts.collect::<Vec<_>>().join("\n");
+            assert!(texts.contains("Task 'server' (task_1) stopped"), "{texts}");
         })
         .say("It is not.");
     let agent = agent(StrictModel::new(model.clone()))
@@ -167,7 +167,9 @@ async fn unfinished_background_task_is_reported_as_stopped() {
         .iter()
         .filter_map(|message| match message {
             SdkMessage::System(event) => match &event.kind {
-                SystemKind::TaskNotification(told) => Some((&*told.task_id, told.status.clone())),
+                SystemKind::TaskNotification(event) => {
+                    Some((&*event.task_id, event.status.clone()))
+                }
                 _ => None,
             },
             _ => None,

@@ -36,7 +36,7 @@ fn delegating(child: AgentBuilder) -> AgentBuilder {
 }
 
 /// Runs an agent that delegates, and returns the results of the child's calls.
-async fn came_to(parent: AgentBuilder) -> String {
+async fn child_results(parent: AgentBuilder) -> String {
     let output = parent.build().unwrap().run("Go").await.unwrap();
     result_texts(&output.messages).join("; ")
 }
@@ -55,10 +55,10 @@ fn denying(name: &'static str) -> Gate<impl Fn(&GateRequest) -> ToolDecision> {
 async fn parent_denial_applies_to_children_and_grandchildren() {
     let log = Log::default();
     let bypassing = || acting(&log).permission_mode(PermissionMode::BypassPermissions);
-    let said = came_to(delegating(bypassing()).permissions(denying("act"))).await;
-    assert_eq!(said, "Error: not here");
+    let results = child_results(delegating(bypassing()).permissions(denying("act"))).await;
+    assert_eq!(results, "Error: not here");
     let two = delegating(delegating(bypassing())).permissions(denying("act"));
-    assert_eq!(came_to(two).await, "Error: not here");
+    assert_eq!(child_results(two).await, "Error: not here");
     let rules = PermissionRules::new()
         .deny("act")
         .unwrap()
@@ -66,7 +66,7 @@ async fn parent_denial_applies_to_children_and_grandchildren() {
     let hooked = delegating(bypassing())
         .permission_mode(PermissionMode::BypassPermissions)
         .hook(PermissionHook::with(rules));
-    assert!(came_to(hooked).await.starts_with("Error: "));
+    assert!(child_results(hooked).await.starts_with("Error: "));
     assert_eq!(log.len(), 0);
 }
 
@@ -75,7 +75,7 @@ async fn parent_allow_rule_does_not_override_a_child_denial() {
     let log = Log::default();
     let child = acting(&log).permissions(denying("act"));
     let parent = delegating(child).permissions(PermissionRules::new().allow("*").unwrap());
-    assert_eq!(came_to(parent).await, "Error: not here");
+    assert_eq!(child_results(parent).await, "Error: not here");
     assert_eq!(log.len(), 0);
 }
 
@@ -91,8 +91,8 @@ async fn parent_mode_applies_in_the_child() {
         let parent = delegating(child)
             .permission_mode(mode)
             .permissions(PermissionRules::new().allow("delegate").unwrap());
-        let said = came_to(parent).await;
-        assert!(said.contains(words), "{mode}: {said}");
+        let results = child_results(parent).await;
+        assert!(results.contains(words), "{mode}: {results}");
     }
 
     assert_eq!(log.len(), 0);
@@ -114,8 +114,8 @@ async fn parent_mode_set_while_the_child_runs_applies_to_its_next_call() {
         }
     }
 
-    let said = result_texts(&run.into_output().unwrap().messages).join("; ");
-    assert!(said.starts_with("act ran; Error: "), "{said}");
+    let results = result_texts(&run.into_output().unwrap().messages).join("; ");
+    assert!(results.starts_with("act ran; Error: "), "{results}");
     assert_eq!(log.len(), 1);
 }
 
@@ -171,16 +171,16 @@ async fn child_allowances_do_not_answer_a_parent_question() {
 
     let parent =
         |child| delegating(child).permissions(PermissionRules::new().allow("delegate").unwrap());
-    let said = came_to(parent(acting(&log).hook(allow))).await;
-    assert!(said.starts_with("Error: "), "{said}");
+    let results = child_results(parent(acting(&log).hook(allow))).await;
+    assert!(results.starts_with("Error: "), "{results}");
     let model = ScriptedModel::new().call("act", json!({})).say("acted");
-    let said = came_to(parent(agent(model).registry(&registry()))).await;
-    assert!(said.starts_with("Error: "), "{said}");
+    let results = child_results(parent(agent(model).registry(&registry()))).await;
+    assert!(results.starts_with("Error: "), "{results}");
     assert_eq!(log.len(), 0);
 
     // A call that the parent's own registry allows asks no question in the child either.
-    let said = came_to(parent(acting(&log)).registry(&registry())).await;
-    assert_eq!(said, "act ran");
+    let results = child_results(parent(acting(&log)).registry(&registry())).await;
+    assert_eq!(results, "act ran");
 }
 
 #[tokio::test]
@@ -218,8 +218,8 @@ async fn panicking_parent_gate_denies_the_child_call() {
     });
     let parent = delegating(acting(&log)).permissions(failing);
     let (messages, output) = watch(parent.build().unwrap().run("Go")).await;
-    let said = result_texts(&output.unwrap().messages).join("; ");
-    assert!(said.contains("no gate"), "{said}");
+    let results = result_texts(&output.unwrap().messages).join("; ");
+    assert!(results.contains("no gate"), "{results}");
     assert!(messages.last().unwrap().is_result());
     assert_eq!(log.len(), 0);
 }
@@ -246,5 +246,8 @@ async fn parent_gate_exempts_only_memory_that_the_parent_has() {
     let log = Log::default();
     let child = acting(&log).hook(Memory(&["/a", "/b"]));
     let parent = delegating(child).hook(Memory(&["/b", "/c"]));
-    assert_eq!(came_to(parent.permissions(gate)).await, "Error: [\"/b\"]");
+    assert_eq!(
+        child_results(parent.permissions(gate)).await,
+        "Error: [\"/b\"]"
+    );
 }

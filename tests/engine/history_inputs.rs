@@ -85,7 +85,7 @@ async fn input_over_the_limit_is_refused_before_it_is_stored() {
     }
 
     let output = agent.session("s").run("Hi").await.unwrap();
-    assert_eq!(output.messages.len(), 2, "nothing of it stays");
+    assert_eq!(output.messages.len(), 2, "the refused input is not stored");
 }
 
 #[tokio::test]

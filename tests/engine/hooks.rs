@@ -484,7 +484,7 @@ async fn pre_tool_use_hooks_change_arguments_and_add_context() {
     let call = asked.tool_calls().next().unwrap();
     assert_eq!(
         call.args["text"], "x",
-        "the history has what the model said"
+        "the history keeps the answer of the model"
     );
 }
 

@@ -74,9 +74,13 @@ async fn failed_summarization_is_retried_after_the_history_has_grown() {
         let (messages, output) = watch(agent.run(input)).await;
         assert_eq!(output.unwrap().text, "done");
         let asked = asked.load(Ordering::Relaxed);
-        let said = warnings(&messages);
-        assert_eq!(said.len(), asked, "each failure is told once: {said:?}");
-        assert!(said[0].contains("no key") && said[0].contains("tried again"));
+        let texts = warnings(&messages);
+        assert_eq!(
+            texts.len(),
+            asked,
+            "each failure has one warning: {texts:?}"
+        );
+        assert!(texts[0].contains("no key") && texts[0].contains("tried again"));
         assert!(
             expected.contains(&asked),
             "{chars} characters a turn: {asked}"

@@ -128,11 +128,11 @@ async fn injected_content_is_sent_first_and_never_stored() {
     for request in model.requests() {
         let first = request.messages.get(0).unwrap();
         assert_eq!(first.text(), "The project uses Rust 2024.");
-        let found = request
+        let dated = request
             .messages
             .iter()
             .filter(|m| m.text().contains("2024"));
-        assert_eq!(found.count(), 1);
+        assert_eq!(dated.count(), 1);
     }
 
     let history = stored(&agent, "s").await;
@@ -581,10 +581,10 @@ struct Damaged(usize);
 
 #[async_trait]
 impl Spy for Damaged {
-    fn loaded(&self, found: Option<StoredSession>) -> Option<StoredSession> {
-        let mut found = found.unwrap_or_default();
-        found.damage = vec![Damage::new(DamageKind::Corrupt, 7, 11); self.0];
-        Some(found)
+    fn loaded(&self, stored: Option<StoredSession>) -> Option<StoredSession> {
+        let mut stored = stored.unwrap_or_default();
+        stored.damage = vec![Damage::new(DamageKind::Corrupt, 7, 11); self.0];
+        Some(stored)
     }
 }
 
@@ -596,8 +596,8 @@ async fn damage_in_a_session_loaded_by_session_hooks_is_a_warning() {
         .unwrap();
     let (messages, output) = watch(agent.session("s").run("Hello")).await;
     output.unwrap();
-    let said = warnings(&messages);
-    assert!(said[0].contains("11 bytes at offset 7"), "{said:?}");
+    let texts = warnings(&messages);
+    assert!(texts[0].contains("11 bytes at offset 7"), "{texts:?}");
 }
 
 #[tokio::test]
@@ -638,10 +638,10 @@ async fn failed_save_by_session_hooks_is_a_warning() {
         .unwrap();
     let (messages, output) = watch(agent.session("s").run("Hello")).await;
     assert_eq!(output.unwrap().text, "hi");
-    let said = warnings(&messages);
+    let texts = warnings(&messages);
     assert!(
-        said[0].contains("`session`") && said[0].contains("the disk is full"),
-        "{said:?}"
+        texts[0].contains("`session`") && texts[0].contains("the disk is full"),
+        "{texts:?}"
     );
 }
 

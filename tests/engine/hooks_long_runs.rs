@@ -204,28 +204,28 @@ async fn many_rounds_fit_the_window_when_the_provider_counts_fewer_tokens() {
 
 /// A message, or a turn of calls of which some have no result.
 #[derive(Clone, Debug)]
-enum Said {
+enum Entry {
     Human(usize),
     Ai(usize),
     Calls(Vec<Option<usize>>),
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn entry() -> impl Strategy<Value = Entry> {
     prop_oneof![
-        (1..2_000_usize).prop_map(Said::Human),
-        (1..2_000_usize).prop_map(Said::Ai),
+        (1..2_000_usize).prop_map(Entry::Human),
+        (1..2_000_usize).prop_map(Entry::Ai),
         prop::collection::vec(prop::option::weighted(0.95, 0..4_000_usize), 1..5)
-            .prop_map(Said::Calls),
+            .prop_map(Entry::Calls),
     ]
 }
 
-fn history(all: &[Said]) -> Messages {
+fn history(all: &[Entry]) -> Messages {
     let mut messages = Messages::new();
-    for (at, said) in all.iter().enumerate() {
-        match said {
-            Said::Human(len) => messages.push(Message::human("h".repeat(*len))),
-            Said::Ai(len) => messages.push(Message::ai("a".repeat(*len))),
-            Said::Calls(results) => {
+    for (at, entry) in all.iter().enumerate() {
+        match entry {
+            Entry::Human(len) => messages.push(Message::human("h".repeat(*len))),
+            Entry::Ai(len) => messages.push(Message::ai("a".repeat(*len))),
+            Entry::Calls(results) => {
                 let id = |n: usize| format!("{at}-{n}");
                 let calls = (0..results.len()).map(|n| ToolCall::new(id(n), "f", json!({})));
                 messages.push(Message::ai_calling("", calls));
@@ -242,7 +242,7 @@ fn history(all: &[Said]) -> Messages {
 }
 
 /// Checks that the first `cut` messages contain a result exactly for each of their calls.
-fn parts_nothing(messages: &Messages, cut: usize) -> bool {
+fn splits_no_turn(messages: &Messages, cut: usize) -> bool {
     let (before, after) = messages.as_slice().split_at(cut);
     let calls: HashSet<_> = before
         .iter()
@@ -269,16 +269,16 @@ fn compaction_never_separates_a_call_from_its_result() {
 
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let strategy = (
-        prop::collection::vec(said(), 0..40),
+        prop::collection::vec(entry(), 0..40),
         0.0..1.0_f64,
         100..20_000_u64,
     );
-    let property = |(all, keep, window): (Vec<Said>, f64, u64)| {
+    let property = |(all, keep, window): (Vec<Entry>, f64, u64)| {
         let messages = history(&all);
         let split = split_index(&messages, window / 4, &EstimateCounter);
         prop_assert!(split <= messages.len());
         let whole = split == messages.len() && messages.is_empty();
-        prop_assert!(whole || parts_nothing(&messages, split));
+        prop_assert!(whole || splits_no_turn(&messages, split));
 
         let model = FunctionModel::text(|_| "short".into());
         let hook = SummarizationHook::new()
@@ -297,7 +297,7 @@ fn compaction_never_separates_a_call_from_its_result() {
         if let Some(made) = made.unwrap() {
             let through = made.through_message;
             prop_assert!(through > 0 && through + 2 <= messages.len());
-            prop_assert!(parts_nothing(&messages, through), "cut at {through}");
+            prop_assert!(splits_no_turn(&messages, through), "cut at {through}");
         }
 
         Ok(())

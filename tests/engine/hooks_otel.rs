@@ -69,8 +69,8 @@ async fn otel_spans_form_the_run_tree_with_semantic_attributes() {
             .unwrap();
         assert_eq!(first.span_kind, SpanKind::Client);
         let get = |key: &str| {
-            let found = first.attributes.iter().find(|one| one.key.as_str() == key);
-            found.map(|one| one.value.to_string())
+            let attribute = first.attributes.iter().find(|one| one.key.as_str() == key);
+            attribute.map(|one| one.value.to_string())
         };
 
         assert_eq!(get("gen_ai.operation.name").as_deref(), Some("chat"));

@@ -17,14 +17,14 @@ use crate::hooks_summaries::{store, turns};
 use crate::kit::{agent, any_object, echo, kind, kinds, roles, stored, warnings, watch};
 
 fn boundaries(messages: &[SdkMessage]) -> Vec<&CompactBoundary> {
-    let found = messages.iter().filter_map(|message| match message {
+    let boundaries = messages.iter().filter_map(|message| match message {
         SdkMessage::System(event) => match &event.kind {
             SystemKind::CompactBoundary(boundary) => Some(&**boundary),
             _ => None,
         },
         _ => None,
     });
-    found.collect()
+    boundaries.collect()
 }
 
 fn summary_of(request: &ModelRequest) -> String {
@@ -170,10 +170,10 @@ async fn failed_summarization_leaves_the_history_and_warns() {
         model.assert_finished();
         assert_eq!((&*output.text, output.end), ("hi", ExitReason::EndTurn));
         assert_eq!(output.state.compaction, None);
-        let said = warnings(&messages);
+        let texts = warnings(&messages);
         assert!(
-            said[0].contains("not compacted") && said[0].contains(why),
-            "{said:?}"
+            texts[0].contains("not compacted") && texts[0].contains(why),
+            "{texts:?}"
         );
         assert!(boundaries(&messages).is_empty());
     }
@@ -210,8 +210,8 @@ async fn summarizer_with_a_tiny_window_is_not_asked_without_end() {
         run.handle().compact();
         let (messages, output) = watch(run).await;
         assert_eq!(output.unwrap().text, "3");
-        let said = warnings(&messages).join("\n");
-        assert!(said.contains("asked more than 512 times"), "{said}");
+        let text = warnings(&messages).join("\n");
+        assert!(text.contains("asked more than 512 times"), "{text}");
     }
 }
 

@@ -65,7 +65,7 @@ async fn write_todos_replaces_the_list_and_emits_a_state_change() {
             "Updated 0 todo(s)",
         ]
     );
-    let told: Vec<usize> = messages
+    let lengths: Vec<usize> = messages
         .iter()
         .filter_map(|message| match message {
             SdkMessage::System(event) => match &event.kind {
@@ -75,7 +75,7 @@ async fn write_todos_replaces_the_list_and_emits_a_state_change() {
             _ => None,
         })
         .collect();
-    assert_eq!(told, [2, 1, 0], "what did not change is not told");
+    assert_eq!(lengths, [2, 1, 0], "unchanged lists are not emitted");
     assert!(output.state.todos.is_empty());
 }
 

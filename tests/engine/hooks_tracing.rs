@@ -524,9 +524,9 @@ async fn tracing_spans_have_content_only_with_with_content() {
             assert_eq!(field(1, name).as_deref(), Some(value), "{name}");
         }
 
-        let said = format!("{:?}", spans.0.lock().unwrap());
-        assert_eq!(said.contains("secret"), asked);
-        assert_eq!(said.contains("slept"), asked);
+        let debug = format!("{:?}", spans.0.lock().unwrap());
+        assert_eq!(debug.contains("secret"), asked);
+        assert_eq!(debug.contains("slept"), asked);
         if asked {
             assert_eq!(
                 field(0, "gen_ai.system_instructions").unwrap(),

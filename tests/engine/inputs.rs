@@ -28,8 +28,8 @@ async fn interrupted(run: Run) -> RunOutput {
 }
 
 fn refusal() -> Vec<ModelEvent> {
-    let said = ModelEvent::Text("I will not.".into());
-    vec![said, ModelEvent::stop(StopReason::Refusal)]
+    let text = ModelEvent::Text("I will not.".into());
+    vec![text, ModelEvent::stop(StopReason::Refusal)]
 }
 
 #[tokio::test]
@@ -272,7 +272,7 @@ async fn paused_answer_is_continued_on_a_repeated_input() {
     let model = ScriptedModel::new().step(paused).hang().say("two.");
     let agent = agent(StrictModel::new(model.clone())).build().unwrap();
     let dropped = tokio::time::timeout(SECOND, send(&agent, "i1", "Count")).await;
-    dropped.expect_err("the second part never comes");
+    dropped.expect_err("the second part never arrives");
     for turns in [1, 0] {
         let again = send(&agent, "i1", "Count").await.unwrap();
         assert_eq!((&*again.text, again.turns), ("One, two.", turns));

@@ -51,17 +51,17 @@ fn error_with_a_key_in_any_spelling_prints_none_of_it() {
     let key = "k/err+0123456789 \"abc\\def~";
     let _known = Secret::new(key);
     for (name, text) in spellings(key) {
-        let said = format!("refused: {text}.");
+        let message = format!("refused: {text}.");
         let errors = [
-            Error::new(ErrorKind::Auth, said.clone()),
-            Error::new(ErrorKind::Auth, "no").context(&said),
-            Error::new(ErrorKind::Auth, "no").with_request_id(said.clone()),
-            Error::new(ErrorKind::Auth, "no").with_source(said.clone()),
-            Error::new(ErrorKind::Auth, "no").with_source(foreign(&said)),
-            Error::other(foreign(&said)),
-            Error::other(said.clone()),
-            Error::from(std::io::Error::other(said.clone())),
-            Error::from(said.as_str()),
+            Error::new(ErrorKind::Auth, message.clone()),
+            Error::new(ErrorKind::Auth, "no").context(&message),
+            Error::new(ErrorKind::Auth, "no").with_request_id(message.clone()),
+            Error::new(ErrorKind::Auth, "no").with_source(message.clone()),
+            Error::new(ErrorKind::Auth, "no").with_source(foreign(&message)),
+            Error::other(foreign(&message)),
+            Error::other(message.clone()),
+            Error::from(std::io::Error::other(message.clone())),
+            Error::from(message.as_str()),
         ];
         for error in &errors {
             let id = error.request_id().unwrap_or_default();
@@ -143,7 +143,7 @@ fn random_keys_in_random_spellings_leak_nothing() {
 }
 
 /// Returns all outputs of a run as text: messages, output, session, spans and logs.
-async fn everything(tool: FuncTool, input: &str) -> String {
+async fn all_texts(tool: FuncTool, input: &str) -> String {
     let logged = Logged::default();
     let _listening = listen(logged.clone());
     let recorder = MemoryRecorder::new();
@@ -193,7 +193,7 @@ async fn traces_and_logs_contain_no_key_from_the_input() {
         });
 
         assert_no_leak(
-            &everything(tool, &format!("my key: {text}")).await,
+            &all_texts(tool, &format!("my key: {text}")).await,
             key,
             &name,
         );
@@ -226,7 +226,7 @@ async fn tool_results_and_progress_contain_no_key_in_any_spelling() {
                 },
             );
             assert_no_leak(
-                &everything(tool, "go").await,
+                &all_texts(tool, "go").await,
                 key,
                 &format!("{name}, {ends}"),
             );

@@ -199,7 +199,10 @@ async fn messages_over_the_limits_of_a_turn_are_not_accepted() {
 async fn steering_while_the_run_ends_is_rejected() {
     let slot = Arc::new(OnceLock::<RunHandle>::new());
     let late = hook::after_agent_with("late", slot.clone(), |slot, _cx, state| async move {
-        assert!(!slot.get().unwrap().steer("Wait"), "nobody would read it");
+        assert!(
+            !slot.get().unwrap().steer("Wait"),
+            "no later turn would read it"
+        );
         Ok(state)
     });
 

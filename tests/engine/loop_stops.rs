@@ -307,11 +307,11 @@ async fn wrap_up_adds_a_system_section_in_the_last_turns() {
     let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
     let log = seen.clone();
     let model = FunctionModel::new(move |request| {
-        let told = request
+        let is_asked = request
             .system
             .sections()
             .any(|section| section.text.contains("Wrap up"));
-        log.lock().unwrap().push(told);
+        log.lock().unwrap().push(is_asked);
         let n = request.messages.len().to_string();
         vec![Ok(agentcore::ModelEvent::ToolCall(ToolCall::new(
             n.clone(),

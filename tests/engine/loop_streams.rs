@@ -224,9 +224,9 @@ async fn citations_arrive_as_citations_delta() {
         .iter()
         .filter_map(|event| event["delta"].get("citation"))
         .collect();
-    let found = json!({"type": "web_search_result_location", "url": "u", "title": "t",
+    let citation = json!({"type": "web_search_result_location", "url": "u", "title": "t",
         "cited_text": "c", "encrypted_index": ""});
-    assert_eq!(citations, [&own, &found, &found]);
+    assert_eq!(citations, [&own, &citation, &citation]);
 }
 
 /// Compacts once there are more than a million tokens.

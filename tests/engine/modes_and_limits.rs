@@ -32,9 +32,9 @@ async fn plan_mode_denies_mutating_tools_without_a_gate() {
         .unwrap();
     let output = agent.run("Go").await.unwrap();
     assert_eq!(log.take(), Vec::<String>::new());
-    let said = result_texts(&output.messages);
-    assert!(said[0].contains("plan mode"), "{said:?}");
-    assert_eq!(said[1], "seen");
+    let texts = result_texts(&output.messages);
+    assert!(texts[0].contains("plan mode"), "{texts:?}");
+    assert_eq!(texts[1], "seen");
     assert_eq!(output.permission_denials.len(), 1);
 }
 
@@ -52,8 +52,8 @@ async fn dont_ask_mode_denies_calls_that_need_an_answer() {
     .unwrap();
     let run = agent.run("Go");
     let _responder = run.responder();
-    let said = result_texts(&run.await.unwrap().messages);
-    assert!(said[0].contains("dontAsk mode"), "{said:?}");
+    let texts = result_texts(&run.await.unwrap().messages);
+    assert!(texts[0].contains("dontAsk mode"), "{texts:?}");
 }
 
 #[tokio::test]

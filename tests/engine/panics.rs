@@ -369,9 +369,9 @@ async fn panic_in_a_cancelled_hook_does_not_change_the_exit_reason() {
     run.handle().interrupt();
     let output = run.await.unwrap();
     assert_eq!(output.end, ExitReason::Interrupted);
-    let said = result_texts(&output.messages);
-    assert_eq!(said[0], "a");
-    assert!(said[1].contains("cancelled") && said[2].contains("cancelled"));
+    let texts = result_texts(&output.messages);
+    assert_eq!(texts[0], "a");
+    assert!(texts[1].contains("cancelled") && texts[2].contains("cancelled"));
 }
 
 #[tokio::test]

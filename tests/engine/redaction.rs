@@ -13,18 +13,18 @@ use serde_json::json;
 use crate::kit::{Log, agent, any_object, results, watch};
 
 /// Returns all texts that a program can see of one call of `tool`, including hooks and the model.
-async fn everything(tool: FuncTool) -> String {
+async fn all_texts(tool: FuncTool) -> String {
     let log = Log::default();
-    let (hears, reads) = (log.clone(), log.clone());
+    let (hook_log, model_log) = (log.clone(), log.clone());
     let model = ScriptedModel::new()
         .call("tool", json!({}))
-        .expect(move |request| reads.add(format!("{:?}", request.messages)))
+        .expect(move |request| model_log.add(format!("{:?}", request.messages)))
         .say("done");
     let around = hook::wrap_tool_call("around", move |call, next| {
-        let hears = hears.clone();
+        let hook_log = hook_log.clone();
         async move {
             let result = next.run(call).await?;
-            hears.add(format!("{result:?}"));
+            hook_log.add(format!("{result:?}"));
             Ok(result)
         }
     });
@@ -43,7 +43,7 @@ async fn everything(tool: FuncTool) -> String {
 }
 
 /// A tool that emits `key` in its progress, and in its result or its error.
-fn telling(key: &'static str, fails: bool) -> FuncTool {
+fn leaking_tool(key: &'static str, fails: bool) -> FuncTool {
     FuncTool::new(
         "tool",
         "Tells",
@@ -69,7 +69,7 @@ async fn known_key_is_redacted_from_results_and_errors() {
     const KEY: &str = "sk-known-0123456789";
     let _known = Secret::new(KEY);
     for fails in [false, true] {
-        let seen = everything(telling(KEY, fails)).await;
+        let seen = all_texts(leaking_tool(KEY, fails)).await;
         assert!(!seen.contains("sk-known"), "{seen}");
         assert!(
             seen.contains("KEY=[redacted]\\nTWICE=[redacted][redacted]"),
@@ -168,13 +168,13 @@ async fn dropped_and_placeholder_secrets_are_not_redacted() {
     drop(gone.clone());
     drop(gone);
     assert!(
-        !everything(telling(GONE, false)).await.contains(GONE),
+        !all_texts(leaking_tool(GONE, false)).await.contains(GONE),
         "one is left"
     );
     drop(twin);
     for text in [GONE, SHORT] {
         assert!(
-            everything(telling(text, false)).await.contains(text),
+            all_texts(leaking_tool(text, false)).await.contains(text),
             "{text}"
         );
     }
@@ -190,7 +190,7 @@ async fn provider_key_is_redacted_from_panics() {
         }
     });
     let provider = agentcore::providers::OpenAi::new("gpt-4o", format!("{KEY}\n"));
-    let seen = everything(panics).await;
+    let seen = all_texts(panics).await;
     assert!(seen.contains("panicked: no [redacted] here"), "{seen}");
     drop(provider);
 }
@@ -212,7 +212,7 @@ async fn key_in_a_background_task_outcome_is_redacted() {
             "started"
         },
     );
-    let seen = everything(starts).await;
+    let seen = all_texts(starts).await;
     assert!(!seen.contains("sk-aside"), "{seen}");
     assert!(seen.contains("found [redacted]"), "{seen}");
 }

@@ -259,16 +259,16 @@ async fn user_question_without_a_person_leaves_the_call_pending() {
     let model = ScriptedModel::new()
         .call("AskUserQuestion", json!({"questions": [question]}))
         .say("done");
-    let nobody = ScriptedInteractor::new().gone("it is night");
+    let interactor = ScriptedInteractor::new().gone("it is night");
     let agent = agent(model)
-        .tool(ask_user_question(nobody.clone()))
+        .tool(ask_user_question(interactor.clone()))
         .unanswered(OnUnanswered::Park)
         .build()
         .unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
     let pending = &output.pending()[0];
     assert_eq!(pending.question, "Which format?");
-    assert_eq!(&*nobody.origins()[0].session_id, "s");
+    assert_eq!(&*interactor.origins()[0].session_id, "s");
     let reply = Decision::reply(pending, "TOML");
     let output = agent.session("s").resume(reply).await.unwrap();
     assert_eq!(result_texts(&output.messages), ["TOML"]);

@@ -73,11 +73,11 @@ async fn idempotent_calls_of_a_dropped_run_run_again_and_others_do_not() {
     let (messages, output) = watch(agent.session("s").run("And?")).await;
     let output = output.unwrap();
     assert_eq!(log.take(), ["again{\"n\":1}"]);
-    let told = result_texts(&output.messages);
-    assert_eq!(told[0], "act ran");
-    assert_eq!(told[1], "again ran");
-    assert!(told[2].contains("may have run"), "{told:?}");
-    assert!(told[3].contains("did not run"), "{told:?}");
+    let texts = result_texts(&output.messages);
+    assert_eq!(texts[0], "act ran");
+    assert_eq!(texts[1], "again ran");
+    assert!(texts[2].contains("may have run"), "{texts:?}");
+    assert!(texts[3].contains("did not run"), "{texts:?}");
     assert_eq!(
         roles(&output.messages),
         "user assistant tool tool tool tool user assistant"
@@ -110,9 +110,9 @@ async fn finished_call_of_a_dropped_run_keeps_its_result() {
     assert_eq!((left.started.len(), left.ended.len()), (1, 2));
 
     let output = agent.session("s").run("And?").await.unwrap();
-    let told = result_texts(&output.messages);
-    assert!(told[0].contains("may have run"), "{told:?}");
-    assert_eq!(told[1..], ["act ran", "act ran"]);
+    let texts = result_texts(&output.messages);
+    assert!(texts[0].contains("may have run"), "{texts:?}");
+    assert_eq!(texts[1..], ["act ran", "act ran"]);
     assert_eq!(log.take().len(), 3);
     let left = agent.store().load("s").await.unwrap().unwrap();
     assert!(left.started.is_empty() && left.ended.is_empty());
@@ -134,10 +134,10 @@ async fn idempotent_read_only_calls_run_again_without_a_stored_start() {
         log.take();
         let output = agent.session("s").run("And?").await.unwrap();
         assert_eq!(log.take(), ["again{\"n\":1}"], "{effect:?}");
-        let told = result_texts(&output.messages);
-        assert_eq!(told[1], "again ran");
+        let texts = result_texts(&output.messages);
+        assert_eq!(texts[1], "again ran");
         for other in [0, 2, 3] {
-            assert!(told[other].contains("may have run"), "{told:?}");
+            assert!(texts[other].contains("may have run"), "{texts:?}");
         }
 
         assert_eq!(stored(&agent, "s").await, output.messages);
@@ -161,9 +161,9 @@ async fn read_only_call_that_had_not_started_runs_in_the_next_run() {
     assert_eq!(log.take(), ["act{}"]);
     let output = agent.session("s").run("And?").await.unwrap();
     assert_eq!(log.take(), ["look{}"]);
-    let told = result_texts(&output.messages);
-    assert!(told[0].contains("may have run"), "{told:?}");
-    assert_eq!(told[1], "look ran");
+    let texts = result_texts(&output.messages);
+    assert!(texts[0].contains("may have run"), "{texts:?}");
+    assert_eq!(texts[1], "look ran");
     model.assert_finished();
 }
 
@@ -224,8 +224,8 @@ async fn idempotent_call_that_is_denied_now_does_not_run_again() {
     dropped(&build(&model, false), &log, 1).await;
     let output = build(&model, true).session("s").run("And?").await.unwrap();
     assert_eq!(log.len(), 1);
-    let told = result_texts(&output.messages);
-    assert!(told[0].contains("may have run"), "{told:?}");
+    let texts = result_texts(&output.messages);
+    assert!(texts[0].contains("may have run"), "{texts:?}");
     model.assert_finished();
 }
 

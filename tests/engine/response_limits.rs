@@ -382,9 +382,9 @@ async fn next_run_sends_the_kept_part_of_a_too_large_answer() {
     let model = ScriptedModel::new()
         .events(many(|_| vec![ModelEvent::Text("a".repeat(300))]))
         .expect(|request| {
-            let said = request.messages.iter().map(Message::text);
+            let texts = request.messages.iter().map(Message::text);
             assert_eq!(
-                said.map(|text| text.len()).collect::<Vec<_>>(),
+                texts.map(|text| text.len()).collect::<Vec<_>>(),
                 [2, 1_000, 4]
             );
         })

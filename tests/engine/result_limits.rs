@@ -194,13 +194,13 @@ async fn outcome_of_a_background_task_is_cut_to_the_limit() {
         let (shown, output) = watch(agent.build().unwrap().run("go")).await;
         let note = "... (cut: 100000 bytes are more than the limit of 2000)";
         let output = output.unwrap();
-        let said = output
+        let texts = output
             .messages
             .iter()
             .map(|message| message.text().into_owned());
-        let said: Vec<_> = said.filter(|text| text.contains("Task 'long'")).collect();
-        assert!(!said.is_empty());
-        for text in said {
+        let texts: Vec<_> = texts.filter(|text| text.contains("Task 'long'")).collect();
+        assert!(!texts.is_empty());
+        for text in texts {
             assert!(text.len() < 2_200 && text.ends_with(note), "{}", text.len());
         }
 

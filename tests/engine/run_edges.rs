@@ -170,10 +170,10 @@ async fn run_values_are_not_stored_in_the_session() {
 #[tokio::test]
 async fn session_deleted_during_a_run_is_not_created_again() {
     let store = ThreadStore::new();
-    let gone = store.clone();
+    let store_of_hook = store.clone();
     let tool = FuncTool::new("forget", "Deletes", any_object(), move |_, _| {
-        let gone = gone.clone();
-        async move { gone.delete("s").to_string() }
+        let store_of_hook = store_of_hook.clone();
+        async move { store_of_hook.delete("s").to_string() }
     })
     .side_effect(SideEffect::ReadOnly);
     let model = ScriptedModel::new().call("forget", json!({}));

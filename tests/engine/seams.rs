@@ -18,10 +18,10 @@ use serde_json::json;
 use crate::kit::{agent, any_object, echo, result_texts, warnings, watch};
 
 fn tool(name: &str) -> Arc<dyn Tool> {
-    let said = name.to_owned();
+    let text = name.to_owned();
     Arc::new(FuncTool::new(name, "", any_object(), move |_, _| {
-        let said = said.clone();
-        async move { said }
+        let text = text.clone();
+        async move { text }
     }))
 }
 

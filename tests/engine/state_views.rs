@@ -85,7 +85,11 @@ async fn with_state_for_writing_emits_a_state_change_only_for_changes() {
         cx.with_state(|mut view| view.files_mut().insert("a".into(), "text".into()));
         cx.with_state(|view| assert!(std::ptr::eq(view.todos(), &*state.todos)));
         cx.with_state(|mut view| view.files_mut().insert("b".into(), "text".into()));
-        assert_eq!(state.files.len(), 1, "what the hook was given stays");
+        assert_eq!(
+            state.files.len(),
+            1,
+            "the argument of the hook is unchanged"
+        );
         Ok(state)
     });
 

@@ -33,8 +33,8 @@ async fn hanging_store_at_the_end_of_a_run_does_not_block_its_stop() {
     let ended = tokio::time::timeout(LONG, watch(agent.session("s").run("Hello"))).await;
     let (messages, output) = ended.expect("the run ends");
     assert_eq!(output.unwrap().text, "hi");
-    let said = warnings(&messages).join("\n");
-    assert!(said.contains("did not answer within 10s"), "{said}");
+    let text = warnings(&messages).join("\n");
+    assert!(text.contains("did not answer within 10s"), "{text}");
 }
 
 /// Hangs in the append with this number.

@@ -221,7 +221,11 @@ async fn call_with_arguments_that_violate_the_schema_does_not_run() {
     );
     assert_eq!(texts[2], "ran");
     assert_eq!(log.take(), ["{\"n\":1}"]);
-    assert_eq!(progress(&messages).len(), 2, "only what ran has progress");
+    assert_eq!(
+        progress(&messages).len(),
+        2,
+        "only calls that ran have progress"
+    );
 }
 
 #[tokio::test]
@@ -380,14 +384,14 @@ async fn state_inside_state_is_an_error_result_not_a_deadlock() {
 #[tokio::test(start_paused = true)]
 async fn cancellation_token_of_a_call_is_cancelled_when_it_ends() {
     for interrupt in [false, true] {
-        let told = Arc::new(AtomicBool::new(false));
+        let is_cancelled = Arc::new(AtomicBool::new(false));
         let side = FuncTool::new("side", "Spawns", any_object(), {
-            let told = told.clone();
+            let is_cancelled = is_cancelled.clone();
             move |cx, _args| {
-                let (token, told) = (cx.cancellation().clone(), told.clone());
+                let (token, is_cancelled) = (cx.cancellation().clone(), is_cancelled.clone());
                 tokio::spawn(async move {
                     token.cancelled().await;
-                    told.store(true, Ordering::SeqCst);
+                    is_cancelled.store(true, Ordering::SeqCst);
                 });
 
                 std::future::pending::<()>()
@@ -408,7 +412,7 @@ async fn cancellation_token_of_a_call_is_cancelled_when_it_ends() {
         }
 
         tokio::time::timeout(Duration::from_secs(1), async {
-            while !told.load(Ordering::SeqCst) {
+            while !is_cancelled.load(Ordering::SeqCst) {
                 tokio::task::yield_now().await;
             }
         })
@@ -436,7 +440,7 @@ async fn start_is_stored_only_for_calls_with_side_effects() {
         assert_eq!(known.started.len(), expected, "{effect:?}");
         // The call had begun, so its result must not claim that it did not run.
         let output = agent.session("s").run("And?").await.unwrap();
-        let told = &result_texts(&output.messages)[0];
-        assert!(told.contains("may have run"), "{effect:?}: {told}");
+        let text = &result_texts(&output.messages)[0];
+        assert!(text.contains("may have run"), "{effect:?}: {text}");
     }
 }
