@@ -148,13 +148,13 @@ fn blocks_without_a_provider_are_read_and_written_unwrapped() {
         let json = format!(r#"{{"role":"assistant","content":[{block}]}}"#);
         assert_eq!(rewrite(&json), json);
         let message = read(&json);
-        let found = match &message.content().parts()[0] {
-            Part::Thinking(found) if thinking => found,
-            Part::Opaque(found) if !thinking => found,
+        let provider_block = match &message.content().parts()[0] {
+            Part::Thinking(provider_block) if thinking => provider_block,
+            Part::Opaque(provider_block) if !thinking => provider_block,
             other => panic!("{block} was read as {other:?}"),
         };
-        assert_eq!(found.raw.get(), block);
-        assert_eq!(found.provider, None);
+        assert_eq!(provider_block.raw.get(), block);
+        assert_eq!(provider_block.provider, None);
     }
 }
 

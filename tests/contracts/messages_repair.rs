@@ -27,19 +27,19 @@ fn interrupted(id: &str) -> Message {
 /// Repairs a history, checks the properties of every repair, and returns the report as text.
 fn repair(history: &mut Messages) -> String {
     let before = history.clone();
-    let said = history.repair().to_string();
+    let report = history.repair().to_string();
     history
         .validate_for_model()
         .unwrap_or_else(|error| panic!("{error}\n{before}\n{history}"));
     let mut again = history.clone();
     assert!(again.repair().is_empty());
     assert!(std::ptr::eq(again.as_slice(), history.as_slice()));
-    said
+    report
 }
 
 #[track_caller]
-fn becomes(mut broken: Messages, expected: &Messages, said: &[&str]) {
-    assert_eq!(repair(&mut broken), said.join("\n"));
+fn becomes(mut broken: Messages, expected: &Messages, repairs: &[&str]) {
+    assert_eq!(repair(&mut broken), repairs.join("\n"));
     assert_eq!(&broken, expected);
 }
 

@@ -290,8 +290,8 @@ fn long_cache_writes_of_openai_cost_two_and_a_half_times_the_input() {
     ] {
         let prices = prices(model);
         assert_eq!(prices.cache_write_long, write, "{model}");
-        let found = prices.long.map_or(0.0, |long| long.cache_write_long);
-        assert_eq!(found, long, "{model}");
+        let long_write = prices.long.map_or(0.0, |long| long.cache_write_long);
+        assert_eq!(long_write, long, "{model}");
     }
 }
 

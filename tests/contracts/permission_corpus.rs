@@ -62,20 +62,20 @@ fn every_permission_case_is_decided_as_listed() {
         let permissions = parsed_rules
             .entry(rules)
             .or_insert_with(|| permissions(rules));
-        let found = permissions.explain_command(&unescape(command));
+        let explanation = permissions.explain_command(&unescape(command));
         let holds = match expected {
-            "allow" => found.decision == Behavior::Allow,
-            "ask" => found.decision == Behavior::Ask,
-            "deny" => found.decision == Behavior::Deny,
-            "not_allow" => found.decision != Behavior::Allow,
-            "not_deny" => found.decision != Behavior::Deny,
+            "allow" => explanation.decision == Behavior::Allow,
+            "ask" => explanation.decision == Behavior::Ask,
+            "deny" => explanation.decision == Behavior::Deny,
+            "not_allow" => explanation.decision != Behavior::Allow,
+            "not_deny" => explanation.decision != Behavior::Deny,
             other => panic!("unknown expectation {other}"),
         };
 
         rows += 1;
         if !holds {
             wrong.push(format!(
-                "{rules} | {command}: expected {expected}, got {found}"
+                "{rules} | {command}: expected {expected}, got {explanation}"
             ));
         }
     }

@@ -53,13 +53,13 @@ fn decisions_are_as_recorded() {
         lines.push(format!("{new}\t{command}"));
     }
 
-    let found = lines.join("\n") + "\n";
+    let text_of_lines = lines.join("\n") + "\n";
     if std::env::var_os("UPDATE_DECISIONS").is_some() {
-        fs::write(path, found).unwrap();
+        fs::write(path, text_of_lines).unwrap();
         return;
     }
     assert!(
-        found == recorded,
+        text_of_lines == recorded,
         "{} decisions changed (a: allow, q: ask, d: deny), {permissive} to more permissive ones and \
          {strict} to stricter ones. If that is meant, run this, and give the reason in the commit:\n  \
          UPDATE_DECISIONS=1 cargo test --all-features --test contracts permission_decisions\n{}\n",

@@ -420,8 +420,8 @@ fn mode_decides_when_no_rule_matches() {
         (DontAsk, &edit, inside.clone(), Behavior::Deny),
         (BypassPermissions, &edit, outside, Behavior::Allow),
     ] {
-        let found = decide(&base().mode(mode), tool, args.clone());
-        assert_eq!(found, expected, "{mode} {} {args}", tool.name());
+        let decision = decide(&base().mode(mode), tool, args.clone());
+        assert_eq!(decision, expected, "{mode} {} {args}", tool.name());
     }
 
     let plan = base().mode(Plan).explain_command("ls");
@@ -641,19 +641,19 @@ async fn denied_call_returns_the_reason_to_the_model() {
         .unwrap()
         .allow("Bash(ls:*)")
         .unwrap();
-    let found = results(permissions, None, &["rm -fr x", "ls", "id"]).await;
+    let texts = results(permissions, None, &["rm -fr x", "ls", "id"]).await;
     assert!(
-        found[0].contains("denied by rule deny:Bash(rm -rf*)"),
-        "{found:?}"
+        texts[0].contains("denied by rule deny:Bash(rm -rf*)"),
+        "{texts:?}"
     );
-    assert_eq!(found[1], "done");
+    assert_eq!(texts[1], "done");
     assert!(
-        found[2].contains("the question cannot be answered"),
-        "{found:?}"
+        texts[2].contains("the question cannot be answered"),
+        "{texts:?}"
     );
     let refused = Some(Answer::Deny("use make instead".to_owned()));
-    let found = results(base(), refused, &["cc x.c"]).await;
-    assert!(found[0].contains("use make instead"), "{found:?}");
+    let texts = results(base(), refused, &["cc x.c"]).await;
+    assert!(texts[0].contains("use make instead"), "{texts:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -77,7 +77,7 @@ fn text(text: &str) -> Value {
 #[test]
 fn run_with_a_tool_call_becomes_the_listed_events() {
     let call = ToolCall::new("t1", "read_file", json!({"path": "main.py"}));
-    let told = events([
+    let events_json = events([
         init(),
         requesting(),
         delta("Let me read"),
@@ -97,7 +97,7 @@ fn run_with_a_tool_call_becomes_the_listed_events() {
         end(ResultSubtype::Success).into(),
     ]);
     assert_eq!(
-        told,
+        events_json,
         json!([
             start_of_model(),
             text("Let me read"),
@@ -118,25 +118,34 @@ fn run_with_a_tool_call_becomes_the_listed_events() {
 
 #[test]
 fn answer_without_partial_messages_is_one_delta() {
-    let told = events([init(), requesting(), answer(Message::ai("Hi"))]);
-    assert_eq!(told, json!([start_of_model(), text("Hi"), end_of_model()]));
+    let events_json = events([init(), requesting(), answer(Message::ai("Hi"))]);
+    assert_eq!(
+        events_json,
+        json!([start_of_model(), text("Hi"), end_of_model()])
+    );
     // The start is also emitted if no message announced the request.
-    let told = events([init(), answer(Message::ai("Hi"))]);
-    assert_eq!(told, json!([start_of_model(), text("Hi"), end_of_model()]));
+    let events_json = events([init(), answer(Message::ai("Hi"))]);
+    assert_eq!(
+        events_json,
+        json!([start_of_model(), text("Hi"), end_of_model()])
+    );
     let call = ToolCall::new("t", "n", json!({}));
-    let told = events([init(), answer(Message::ai_calling("", [call]))]);
-    assert_eq!(told, json!([start_of_model(), end_of_model()]));
+    let events_json = events([init(), answer(Message::ai_calling("", [call]))]);
+    assert_eq!(events_json, json!([start_of_model(), end_of_model()]));
 }
 
 #[test]
 fn second_request_before_the_answer_emits_no_second_start() {
-    let told = events([
+    let events_json = events([
         init(),
         requesting(),
         requesting(),
         answer(Message::ai("Hi")),
     ]);
-    assert_eq!(told, json!([start_of_model(), text("Hi"), end_of_model()]));
+    assert_eq!(
+        events_json,
+        json!([start_of_model(), text("Hi"), end_of_model()])
+    );
 }
 
 #[test]
@@ -146,7 +155,7 @@ fn stream_restart_emits_a_restart_event() {
         supersedes: Vec::new(),
     };
 
-    let told = events([
+    let events_json = events([
         init(),
         requesting(),
         delta("Wro"),
@@ -156,7 +165,7 @@ fn stream_restart_emits_a_restart_event() {
     ]);
     let again = json!({"event": "on_chat_model_restart", "name": "m", "data": {"attempt": 1}});
     assert_eq!(
-        told,
+        events_json,
         json!([
             start_of_model(),
             text("Wro"),
@@ -171,47 +180,50 @@ fn stream_restart_emits_a_restart_event() {
 fn failed_run_closes_open_models_and_tools() {
     let mut failed = end(ResultSubtype::ErrorDuringExecution);
     failed.errors = vec!["no network".to_owned(), "gave up".to_owned()];
-    let told = events([init(), requesting(), delta("So"), failed.into()]);
+    let events_json = events([init(), requesting(), delta("So"), failed.into()]);
     let error = json!({"event": "error", "data": {"error": "no network\ngave up"}});
     assert_eq!(
-        told,
+        events_json,
         json!([start_of_model(), text("So"), end_of_model(), error])
     );
 
     let started = tool(json!({"state": "started", "args": {}}));
-    let told = events([started, end(ResultSubtype::ErrorMaxTurns).into()]);
-    assert_eq!(told[1]["event"], "on_tool_end");
-    assert_eq!(told[1]["data"], json!({"output": null, "is_error": true}));
+    let events_json = events([started, end(ResultSubtype::ErrorMaxTurns).into()]);
+    assert_eq!(events_json[1]["event"], "on_tool_end");
     assert_eq!(
-        told[2],
+        events_json[1]["data"],
+        json!({"output": null, "is_error": true})
+    );
+    assert_eq!(
+        events_json[2],
         json!({"event": "error", "data": {"error": "error_max_turns"}})
     );
 }
 
 #[test]
 fn failed_tool_has_is_error_in_its_end_event() {
-    let told = events([
+    let events_json = events([
         tool(json!({"state": "started", "args": {}})),
         tool(json!({"state": "done", "is_error": true, "output": "Error: no"})),
         end(ResultSubtype::Success).into(),
     ]);
     assert_eq!(
-        told[1]["data"],
+        events_json[1]["data"],
         json!({"output": "Error: no", "is_error": true})
     );
-    assert_eq!(told[2]["event"], "done");
+    assert_eq!(events_json[2]["event"], "done");
 }
 
 #[test]
 fn messages_of_subagents_emit_no_events() {
-    let told = events([
+    let events_json = events([
         inside("t1", init()),
         inside("t1", requesting()),
         inside("t1", delta("x")),
         inside("t1", answer(Message::ai("x"))),
         inside("t1", tool(json!({"state": "started"}))),
     ]);
-    assert_eq!(told, json!([]));
+    assert_eq!(events_json, json!([]));
 }
 
 #[test]
@@ -271,14 +283,14 @@ fn pending_call_has_an_end_that_is_no_error() {
     let mut deferred = end(ResultSubtype::Success);
     deferred.terminal_reason = Some("tool_deferred".into());
     let last_data = |data: Value, result: ResultMessage| {
-        let told = events([
+        let events_json = events([
             tool(json!({"state": "started", "args": {}})),
             tool(data),
             result.into(),
         ]);
-        assert_eq!(told[1]["event"], "on_tool_end");
-        assert_eq!(told[2]["event"], "done");
-        told[1]["data"].clone()
+        assert_eq!(events_json[1]["event"], "on_tool_end");
+        assert_eq!(events_json[2]["event"], "done");
+        events_json[1]["data"].clone()
     };
 
     let waiting = json!({"state": "waiting"});
@@ -299,7 +311,7 @@ fn model_with_a_provider_has_one_name_in_all_its_events() {
         let message = ApiMessage::new("msg", model, Message::ai("Hi"));
         AssistantEvent::new(envelope(), message).into()
     };
-    let told = events([
+    let events_json = events([
         system(SystemKind::Init(Box::new(init))),
         requesting(),
         answered_by("claude-sonnet-5-20260101"),
@@ -307,7 +319,7 @@ fn model_with_a_provider_has_one_name_in_all_its_events() {
         answered_by("gpt-4.1"),
         requesting(),
     ]);
-    let names: Vec<_> = told.as_array().expect("a list").iter().collect();
+    let names: Vec<_> = events_json.as_array().expect("a list").iter().collect();
     let names: Vec<_> = names
         .iter()
         .filter_map(|one| one["name"].as_str())
@@ -341,7 +353,7 @@ fn state_changes_and_questions_become_events() {
     );
     let mut inside = question.clone();
     inside.envelope.parent_tool_use_id = Some("t0".into());
-    let told = events([
+    let events_json = events([
         system(changed),
         SdkMessage::PermissionRequest(Box::new(question)),
         SdkMessage::PermissionRequest(Box::new(inside)),
@@ -352,7 +364,7 @@ fn state_changes_and_questions_become_events() {
                  "expects_text": false}
     });
     assert_eq!(
-        told,
+        events_json,
         json!([
             {"event": "on_state_changed",
              "data": {"todos": [{"id": "1", "title": "Write", "status": "pending"}]}},
@@ -407,13 +419,13 @@ fn restart_of_a_subagent_supersedes_the_text_of_its_attempt() {
         inside("t1", restart),
         inside("t1", answer(Message::ai("Half énough."))),
     ];
-    let told: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
+    let stream_events: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
     let stream = |delta: &str| {
         json!({"event": "on_subagent_stream", "name": "scout", "run_id": "t1",
             "data": {"delta": delta}})
     };
     assert_eq!(
-        serde_json::to_value(&told[1..]).expect("they write"),
+        serde_json::to_value(&stream_events[1..]).expect("they write"),
         json!([
             stream("Looking."),
             stream("Half "),
@@ -480,8 +492,8 @@ fn of_two_subagents_of_a_call_each_start_has_its_end_and_each_piece_its_name() {
         ended("b"),
     ];
     let mut events = StreamEvents::new().with_subagents();
-    let told = messages.iter().flat_map(|one| events.push(one));
-    let told: Vec<_> = told
+    let stream_events = messages.iter().flat_map(|one| events.push(one));
+    let stream_events: Vec<_> = stream_events
         .map(|event| serde_json::to_value(event).expect("it writes"))
         .map(|event| format!("{} {}", event["event"], event["name"]).replace('"', ""))
         .collect();
@@ -494,7 +506,7 @@ fn of_two_subagents_of_a_call_each_start_has_its_end_and_each_piece_its_name() {
         "on_subagent_stream b",
         "on_subagent_end b",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(stream_events, expected);
 }
 
 #[test]
@@ -513,8 +525,8 @@ fn stopped_background_subagent_leaves_no_text_for_its_next_attempt() {
         inside("t1", restart),
     ];
     let mut events = StreamEvents::new().with_subagents();
-    let told: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
-    let data = told.last().and_then(|event| event.data.clone());
+    let stream_events: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
+    let data = stream_events.last().and_then(|event| event.data.clone());
     assert_eq!(data, Some(json!({"attempt": 2, "superseded": 3})));
 }
 
@@ -546,8 +558,11 @@ fn of_two_subagents_of_a_call_each_response_is_emitted_once() {
         of_child("b", inside("t1", answer(Message::ai("Three")))),
     ];
     let mut events = StreamEvents::new().with_subagents();
-    let told: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
-    let data: Vec<_> = told.into_iter().filter_map(|event| event.data).collect();
+    let stream_events: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
+    let data: Vec<_> = stream_events
+        .into_iter()
+        .filter_map(|event| event.data)
+        .collect();
     assert_eq!(
         data,
         [
@@ -568,9 +583,9 @@ fn subagents_become_events_when_asked_for() {
         inside("t1", text),
         subagent_ended("t1"),
     ];
-    let told: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
+    let stream_events: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
     assert_eq!(
-        serde_json::to_value(told).expect("they write"),
+        serde_json::to_value(stream_events).expect("they write"),
         json!([
             {"event": "on_subagent_start", "name": "scout", "run_id": "t1",
              "data": {"task_id": "child", "description": "Look around"}},

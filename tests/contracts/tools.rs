@@ -233,7 +233,7 @@ fn disabled_tool_has_no_definition_but_can_be_looked_up() {
         tools.register(named(name)).unwrap();
     }
 
-    let told = |tools: &ToolRegistry| -> Vec<String> {
+    let names = |tools: &ToolRegistry| -> Vec<String> {
         tools
             .definitions()
             .iter()
@@ -242,10 +242,10 @@ fn disabled_tool_has_no_definition_but_can_be_looked_up() {
     };
 
     assert_eq!(tools.names(), ["a", "b", "c"]);
-    assert_eq!(told(&tools), ["a", "c"]);
+    assert_eq!(names(&tools), ["a", "c"]);
     assert!(tools.is_disabled("b") && tools.get("b").is_some());
     tools.enable("b");
-    assert_eq!(told(&tools), ["a", "b", "c"]);
+    assert_eq!(names(&tools), ["a", "b", "c"]);
 }
 
 #[test]

@@ -199,6 +199,6 @@ async fn changed_thinking_block_is_rejected() {
 
     let stranger = StrictModel::new(FunctionModel::text(|_| "ok".into()));
     assert!(stranger.call(kept.clone().into()).await.is_err());
-    let told = StrictModel::new(FunctionModel::text(|_| "ok".into())).knowing(&kept);
-    assert!(told.call(kept.into()).await.is_ok());
+    let model_with_history = StrictModel::new(FunctionModel::text(|_| "ok".into())).knowing(&kept);
+    assert!(model_with_history.call(kept.into()).await.is_ok());
 }
