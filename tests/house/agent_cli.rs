@@ -30,7 +30,7 @@ pub fn example(name: &str) -> &'static Path {
             ])
         })
         .get(name)
-        .expect("cargo says where it put the example")
+        .expect("cargo reports the path of the example")
 }
 
 fn build(names: &[&str]) -> HashMap<String, PathBuf> {
@@ -252,8 +252,8 @@ fn invalid_options_exit_with_code_2_before_a_run() {
         }
         all.extend(arguments);
         let output = agent(&all).output().unwrap();
-        let told = text(&output.stderr);
-        assert!(told.contains(reason), "{all:?}: {told}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains(reason), "{all:?}: {stderr}");
         assert_eq!(
             (output.status.code(), output.stdout.len()),
             (Some(2), 0),
@@ -280,15 +280,15 @@ fn call_that_needs_an_answer_is_denied_without_a_terminal() {
     let tools = messages[0]["tools"].as_array().unwrap();
     assert!(
         !tools.contains(&json!("AskUserQuestion")),
-        "nobody could answer"
+        "there is no user to answer"
     );
 
     // Without JSON, standard error reports the denial.
     let output = workshop.agent(&[]).output().unwrap();
     assert_eq!(text(&output.stdout), "I could not.\n");
-    let told = text(&output.stderr);
-    assert!(told.contains("agent: Bash is denied: "), "{told}");
-    assert!(told.contains("no rule allows"), "{told}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("agent: Bash is denied: "), "{stderr}");
+    assert!(stderr.contains("no rule allows"), "{stderr}");
 }
 
 #[test]
@@ -340,12 +340,12 @@ fn modes_and_rules_are_read_from_options_and_files() {
         let mut all = vec!["--rules", &path];
         all.extend(&arguments);
         let (messages, code) = workshop.run(&all);
-        let found = ["a.txt", "b.txt"].map(|name| workshop.get(name).is_some());
-        assert_eq!(found, made, "{arguments:?}: {:?}", results(&messages));
+        let files = ["a.txt", "b.txt"].map(|name| workshop.get(name).is_some());
+        assert_eq!(files, made, "{arguments:?}: {:?}", results(&messages));
         assert_eq!(code, Some(0));
         let mode = messages[0]["permissionMode"].as_str().unwrap();
-        if let ["--permission-mode", wanted] = arguments[..] {
-            assert_eq!(mode, wanted);
+        if let ["--permission-mode", expected] = arguments[..] {
+            assert_eq!(mode, expected);
         }
     }
 }

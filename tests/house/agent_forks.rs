@@ -74,9 +74,9 @@ fn fork_is_removed_when_its_checkpoints_cannot_be_copied() {
     for more in [&[][..], &["--checkpoints"]] {
         let mut command = workshop.agent(&fork);
         command.args(more);
-        let (why, code, said) = told(command);
+        let (why, code, has_output) = told(command);
         assert!(why.contains("has checkpoints already"), "{why}");
-        assert_eq!((code, said), (Some(2), false));
+        assert_eq!((code, has_output), (Some(2), false));
         assert_eq!(ids(&store), ["a"]);
     }
 }
@@ -140,9 +140,9 @@ fn fork_at_a_message_copies_earlier_messages_only() {
         (&["--at", "4"], "were not provided"),
         (&["--fork", "c", "--at", "first"], "invalid value"),
     ] {
-        let (told, code, said) = told(fork(more));
-        assert!(told.contains(why), "{told}");
-        assert_eq!((code, said), (Some(2), false));
+        let (stderr, code, has_output) = told(fork(more));
+        assert!(stderr.contains(why), "{stderr}");
+        assert_eq!((code, has_output), (Some(2), false));
     }
 
     // A fork in the middle of a turn needs no prompt, since its last message has no answer yet.

@@ -26,13 +26,17 @@ fn help_lists_the_documented_exit_codes_and_variables() {
     let output = agent(&["--help"]).output().unwrap();
     let help = text(&output.stdout);
     let (_, after) = help.split_once("\nExit codes:\n").unwrap();
-    let told: Vec<(String, String)> = after
+    let rows_of_help: Vec<(String, String)> = after
         .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split_once(' '))
         .map(|(name, what)| (name.to_owned(), what.trim_start().to_owned()))
         .collect();
-    assert_eq!(told, rows());
-    let codes: Vec<String> = told.into_iter().map(|(name, _)| name).take(5).collect();
+    assert_eq!(rows_of_help, rows());
+    let codes: Vec<String> = rows_of_help
+        .into_iter()
+        .map(|(name, _)| name)
+        .take(5)
+        .collect();
     assert_eq!(codes, ["0", "1", "2", "3", "130"]);
 }
 

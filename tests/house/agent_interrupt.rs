@@ -14,8 +14,8 @@ fn interrupted_answer_is_kept_and_a_result_is_printed() {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
     let server = runtime.block_on(FaultServer::start()).unwrap();
-    let said = r#"{"choices":[{"delta":{"role":"assistant","content":"As I was saying"}}]}"#;
-    server.reply(Reply::sse([format!("data: {said}\n\n")]).stall());
+    let chunk = r#"{"choices":[{"delta":{"role":"assistant","content":"As I was saying"}}]}"#;
+    server.reply(Reply::sse([format!("data: {chunk}\n\n")]).stall());
 
     // With a context window as an option, the agent does not ask the server for it.
     let window = ["--context-window", "4096"];
@@ -33,7 +33,7 @@ fn interrupted_answer_is_kept_and_a_result_is_printed() {
     let mut messages = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     messages
         .find(|message| message.to_string().contains("As I was saying"))
-        .expect("it is shown while it is said");
+        .expect("the partial answer is emitted");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
 
     let rest: Vec<_> = messages.collect();

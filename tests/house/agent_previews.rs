@@ -9,7 +9,7 @@ use crate::agent_terminal::Somebody;
 
 /// Returns the text that the terminal shows before the choices of the question.
 fn question(mut command: Command) -> String {
-    let (mut somebody, terminal) = Somebody::sits_down();
+    let (mut user, terminal) = Somebody::sits_down();
     let child = command
         .stdin(terminal)
         .stdout(Stdio::piped())
@@ -17,8 +17,8 @@ fn question(mut command: Command) -> String {
         .spawn()
         .unwrap();
     drop(command);
-    let shown = somebody.reads_until("1) Yes");
-    somebody.types("y\n");
+    let shown = user.reads_until("1) Yes");
+    user.types("y\n");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 

@@ -41,11 +41,11 @@ fn rewind_in_another_folder_is_rejected() {
     ] {
         let mut command = elsewhere.without_prompt(&on);
         command.args(more);
-        let (why, code, said) = told(command);
+        let (why, code, has_output) = told(command);
         for folder in &both {
             assert!(why.contains(folder), "{why}");
         }
-        assert_eq!((code, said), (Some(2), false));
+        assert_eq!((code, has_output), (Some(2), false));
     }
 
     assert_eq!(elsewhere.get("a").as_deref(), Some("1\n"));
@@ -68,12 +68,12 @@ fn rewind_without_effect_reports_nothing_to_do() {
         (&["--rewind", "0", "--dry-run", "--output", "json"], "[]\n"),
         (&["--rewind", "--output", "stream-json"], "[]\n"),
     ] {
-        let (said, told, code) = on(more);
+        let (stdout, stderr, code) = on(more);
         assert!(
-            told.contains("nothing to do: this session has no checkpoints"),
-            "{told}"
+            stderr.contains("nothing to do: this session has no checkpoints"),
+            "{stderr}"
         );
-        assert_eq!((said.as_str(), code), (expected, Some(0)));
+        assert_eq!((stdout.as_str(), code), (expected, Some(0)));
     }
 
     workshop.script(&json!([
@@ -83,10 +83,10 @@ fn rewind_without_effect_reports_nothing_to_do() {
     let mut command = workshop.agent(&["--store", &store, "--session", "s"]);
     command.args(["--checkpoints", "--permission-mode", "acceptEdits"]);
     succeed(command);
-    let (_, told, code) = on(&["--rewind", "5"]);
+    let (_, stderr, code) = on(&["--rewind", "5"]);
     assert!(
-        told.contains("nothing to do: every file is what it was before message 5"),
-        "{told}"
+        stderr.contains("nothing to do: every file is what it was before message 5"),
+        "{stderr}"
     );
     assert_eq!(code, Some(0));
 
@@ -97,9 +97,9 @@ fn rewind_without_effect_reports_nothing_to_do() {
             "the session has 6 messages",
         ),
     ] {
-        let (said, told, code) = on(more);
-        assert!(told.contains(why), "{told}");
-        assert_eq!((said.as_str(), code), ("", Some(2)));
+        let (stdout, stderr, code) = on(more);
+        assert!(stderr.contains(why), "{stderr}");
+        assert_eq!((stdout.as_str(), code), ("", Some(2)));
     }
 
     // A rewind to the end of the history undoes the earlier rewind.

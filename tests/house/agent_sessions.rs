@@ -18,8 +18,8 @@ pub fn talk() -> Workshop {
 /// Runs a command, and returns its standard error, its exit code, and whether it has other output.
 pub fn told(mut command: Command) -> (String, Option<i32>, bool) {
     let output = command.output().unwrap();
-    let said = !output.stdout.is_empty();
-    (text(&output.stderr), output.status.code(), said)
+    let has_output = !output.stdout.is_empty();
+    (text(&output.stderr), output.status.code(), has_output)
 }
 
 pub fn list(store: &str) -> Vec<Value> {
@@ -31,9 +31,9 @@ pub fn list(store: &str) -> Vec<Value> {
 
 pub fn succeed(mut command: Command) -> String {
     let output = command.output().unwrap();
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    told
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    stderr
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn checkpoints_belong_to_one_store() {
     for (store, file) in stores.iter().zip(["a", "b"]) {
         let command = workshop.without_prompt(&["--store", store, "--session", "s", "--rewind"]);
         let output = with(command, "XDG_STATE_HOME", &state).output().unwrap();
-        let wanted = format!("0  Go\n    {}\n", project.join(file).display());
-        assert_eq!(text(&output.stdout), wanted);
+        let expected = format!("0  Go\n    {}\n", project.join(file).display());
+        assert_eq!(text(&output.stdout), expected);
     }
 }
 
@@ -174,9 +174,9 @@ fn continue_resumes_the_last_session_of_the_directory() {
         workshop.agent(&arguments)
     };
 
-    let (why, code, said) = told(go(&workshop, &["--continue"]));
+    let (why, code, has_output) = told(go(&workshop, &["--continue"]));
     assert!(why.contains("no session began in"), "{why}");
-    assert_eq!((code, said), (Some(2), false));
+    assert_eq!((code, has_output), (Some(2), false));
     for id in ["first", "last"] {
         succeed(go(&workshop, &["--session", id]));
     }
@@ -190,11 +190,11 @@ fn continue_resumes_the_last_session_of_the_directory() {
     );
 
     // The agent creates a session and prints its id.
-    let told = succeed(go(&workshop, &[]));
+    let stderr = succeed(go(&workshop, &[]));
     let id = list(&store)[0]["id"].as_str().unwrap().to_owned();
-    assert_eq!(told, format!("agent: session {id}\n"));
-    let told = succeed(go(&elsewhere, &["--resume", "last"]));
-    assert!(told.contains("this session began in"), "{told}");
+    assert_eq!(stderr, format!("agent: session {id}\n"));
+    let stderr = succeed(go(&elsewhere, &["--resume", "last"]));
+    assert!(stderr.contains("this session began in"), "{stderr}");
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn fork_leaves_the_session_unchanged() {
     succeed(workshop.agent(&["--store", &store, "--resume", "a", "--fork", "b"]));
     let lens = |id: &str| {
         let all = list(&store);
-        let found = all.iter().find(|info| info["id"] == id).unwrap();
-        found["messages"].as_u64().unwrap()
+        let info = all.iter().find(|info| info["id"] == id).unwrap();
+        info["messages"].as_u64().unwrap()
     };
 
     assert_eq!((lens("a"), lens("b")), (2, 4));
@@ -214,9 +214,9 @@ fn fork_leaves_the_session_unchanged() {
         ("a", "b", "exists already"),
         ("none", "c", "no session \"none\""),
     ] {
-        let (told, code, _) =
+        let (stderr, code, _) =
             told(workshop.agent(&["--store", &store, "--session", from, "--fork", to]));
-        assert!(told.contains(why), "{told}");
+        assert!(stderr.contains(why), "{stderr}");
         assert_eq!(code, Some(2));
     }
 
@@ -257,10 +257,10 @@ fn conflicting_options_are_rejected() {
         // The prompt is first, since an option with an optional value would take it.
         let mut command = agent(&["Hi", "--model", "scripted"]);
         command.args(arguments);
-        let (why, code, said) = told(command);
+        let (why, code, has_output) = told(command);
         assert!(why.contains(reason), "{arguments:?}: {why}");
         assert!(!why.contains("secret"), "{why}");
-        assert_eq!((code, said), (Some(2), false), "{arguments:?}");
+        assert_eq!((code, has_output), (Some(2), false), "{arguments:?}");
     }
 
     let (why, code, _) = told(workshop.without_prompt(&["--store", &store, "--session", "new"]));
@@ -306,14 +306,14 @@ fn session_files_are_protected_from_the_tools() {
 pub fn parked() -> (Workshop, String, Value) {
     let workshop = Workshop::new(&json!([call("Bash", json!({"command": "touch made"})),]));
     let store = workshop.beside("store");
-    let (told, code, _) = told(workshop.agent(&["--store", &store, "--session", "s", "--park"]));
-    assert_eq!(code, Some(3), "{told}");
+    let (stderr, code, _) = told(workshop.agent(&["--store", &store, "--session", "s", "--park"]));
+    assert_eq!(code, Some(3), "{stderr}");
     assert!(
-        told.contains("waits for an approval: Bash wants to run `touch made`"),
-        "{told}"
+        stderr.contains("waits for an approval: Bash wants to run `touch made`"),
+        "{stderr}"
     );
-    assert!(told.contains("--resume s"), "{told}");
-    let line = told.lines().find_map(|line| line.split_once("    "));
+    assert!(stderr.contains("--resume s"), "{stderr}");
+    let line = stderr.lines().find_map(|line| line.split_once("    "));
     let decision = serde_json::from_str(line.unwrap().1).unwrap();
     workshop.script(&json!([{"text": "It is made."}]));
     (workshop, store, decision)
@@ -330,9 +330,9 @@ fn pending_call_is_decided_by_a_file() {
         command.args(on);
         command
     }] {
-        let (told, code, said) = told(command);
-        assert!(told.contains("touch made"), "{told}");
-        assert_eq!((code, said), (Some(3), false));
+        let (stderr, code, has_output) = told(command);
+        assert!(stderr.contains("touch made"), "{stderr}");
+        assert_eq!((code, has_output), (Some(3), false));
     }
 
     let decide = |decisions: &Value| {
@@ -360,8 +360,8 @@ fn pending_call_is_decided_by_a_file() {
     );
     assert_eq!((code, workshop.get("made")), (Some(2), None));
 
-    let (said, _, code) = decide(&json!([decision]));
-    assert_eq!((said.as_str(), code), ("It is made.\n", Some(0)));
+    let (stdout, _, code) = decide(&json!([decision]));
+    assert_eq!((stdout.as_str(), code), ("It is made.\n", Some(0)));
     assert!(workshop.get("made").is_some());
     let (_, why, code) = decide(&json!([decision]));
     assert!(why.contains("answered already"), "{why}");
@@ -477,8 +477,8 @@ fn rewind_restores_files_as_of_a_message() {
     assert_eq!(workshop.get("a").as_deref(), Some("0\n"));
 
     workshop.put("a", "mine\n");
-    let (said, _, code) = rewind(&["--rewind", "4"]);
-    assert!(said.contains("another program"), "{said}");
+    let (stdout, _, code) = rewind(&["--rewind", "4"]);
+    assert!(stdout.contains("another program"), "{stdout}");
     assert_eq!(
         (code, workshop.get("a").as_deref()),
         (Some(1), Some("mine\n"))

@@ -18,7 +18,7 @@ fn places(workshop: &Workshop) -> Vec<(String, String)> {
     places
 }
 
-fn left(path: &str) -> bool {
+fn exists(path: &str) -> bool {
     [
         path.to_owned(),
         format!("{path}-locks"),
@@ -35,13 +35,13 @@ fn list_of_a_missing_store_is_empty_and_creates_nothing() {
         for (output, expected) in [("json", "[]\n"), ("text", ""), ("stream-json", "")] {
             let list = ["--list-sessions", "--store", &*place, "--output", output];
             let output = agent(&list).output().unwrap();
-            let told = text(&output.stderr);
+            let stderr = text(&output.stderr);
             assert_eq!(text(&output.stdout), expected);
             assert!(
-                told.contains(&format!("there is nothing at {path}")),
-                "{told}"
+                stderr.contains(&format!("there is nothing at {path}")),
+                "{stderr}"
             );
-            assert_eq!((output.status.code(), left(&path)), (Some(0), false));
+            assert_eq!((output.status.code(), exists(&path)), (Some(0), false));
         }
     }
 }
@@ -79,9 +79,13 @@ fn command_on_a_missing_session_creates_nothing() {
                 _ => workshop.agent(arguments),
             };
             command.args(["--store", &place]);
-            let (told, code, said) = told(command);
-            assert!(told.contains(why), "{arguments:?}: {told}");
-            assert_eq!((code, said, left(&path)), (Some(2), false, false), "{told}");
+            let (stderr, code, has_output) = told(command);
+            assert!(stderr.contains(why), "{arguments:?}: {stderr}");
+            assert_eq!(
+                (code, has_output, exists(&path)),
+                (Some(2), false, false),
+                "{stderr}"
+            );
         }
     }
 }
@@ -102,9 +106,9 @@ fn rejected_store_path_is_not_created() {
             "--deny",
         ),
     ] {
-        let (told, code, said) = told(workshop.agent(&arguments));
-        assert!(told.contains(why), "{told}");
-        assert_eq!((code, said), (Some(2), false));
+        let (stderr, code, has_output) = told(workshop.agent(&arguments));
+        assert!(stderr.contains(why), "{stderr}");
+        assert_eq!((code, has_output), (Some(2), false));
         assert_eq!(
             workshop.project().read_dir().unwrap().count(),
             0,
@@ -128,5 +132,5 @@ fn unavailable_model_creates_no_store() {
     let workshop = Workshop::new(&json!({"not": "a list"}));
     let store = workshop.beside("store");
     let (_, code, _) = told(workshop.agent(&["--store", &store, "--session", "s"]));
-    assert_eq!((code, left(&store)), (Some(2), false));
+    assert_eq!((code, exists(&store)), (Some(2), false));
 }

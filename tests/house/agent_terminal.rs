@@ -83,7 +83,7 @@ impl Somebody {
 }
 
 fn start(workshop: &Workshop, arguments: &[&str]) -> (Child, Somebody) {
-    let (somebody, terminal) = Somebody::sits_down();
+    let (user, terminal) = Somebody::sits_down();
     let mut command = workshop.agent(&["--output", "stream-json"]);
     let child = command
         .args(arguments)
@@ -94,7 +94,7 @@ fn start(workshop: &Workshop, arguments: &[&str]) -> (Child, Somebody) {
         .unwrap();
     // The command would keep the program's end of the terminal open.
     drop(command);
-    (child, somebody)
+    (child, user)
 }
 
 fn end(child: Child) -> (Vec<Value>, Option<i32>) {
@@ -172,8 +172,8 @@ fn ask_user_question_accepts_single_multiple_and_free_answers() {
     user.sees("or another answer: ");
     user.types("a binary one\n");
     let (messages, _) = end(child);
-    let wanted = "One?\n> YAML\n\nMany?\n> JSON, TOML\n\nOther?\n> a binary one";
-    assert_eq!(results(&messages), [(false, wanted.to_owned())]);
+    let expected = "One?\n> YAML\n\nMany?\n> JSON, TOML\n\nOther?\n> a binary one";
+    assert_eq!(results(&messages), [(false, expected.to_owned())]);
 }
 
 #[test]

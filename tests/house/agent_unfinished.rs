@@ -48,8 +48,8 @@ fn session_killed_inside_a_tool_continues_without_a_prompt() {
         let (workshop, store) = killed();
         let mut command = workshop.without_prompt(&["--store", &store]);
         let output = command.args(which).output().unwrap();
-        let told = text(&output.stderr);
-        assert_eq!(text(&output.stdout), "It was cut off.\n", "{told}");
+        let stderr = text(&output.stderr);
+        assert_eq!(text(&output.stdout), "It was cut off.\n", "{stderr}");
         assert_eq!(output.status.code(), Some(0));
         let mut command = workshop.without_prompt(&["--store", &store, "--session", "s"]);
         command.args(["--list-messages", "--output", "json"]);
@@ -78,9 +78,9 @@ fn ended_session_needs_a_prompt() {
     for which in [&["--continue"][..], &["--session", "s"], &["--resume", "s"]] {
         let mut command = workshop.without_prompt(&["--store", &store]);
         command.args(which);
-        let (why, code, said) = told(command);
+        let (why, code, has_output) = told(command);
         assert!(why.contains("there is no prompt"), "{why}");
-        assert_eq!((code, said), (Some(2), false));
+        assert_eq!((code, has_output), (Some(2), false));
     }
 }
 

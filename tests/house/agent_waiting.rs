@@ -26,10 +26,10 @@ fn two(output: &str) -> (Workshop, String, Vec<Value>) {
         output,
     ];
     let mut command = workshop.agent(&arguments);
-    let (said, code) = messages(&command.output().unwrap());
+    let (run_messages, code) = messages(&command.output().unwrap());
     assert_eq!(code, Some(3));
     workshop.script(&json!([{"text": "It is made."}]));
-    (workshop, store, said)
+    (workshop, store, run_messages)
 }
 
 fn decide(workshop: &Workshop, store: &str, decisions: &str) -> (String, String, Option<i32>) {
@@ -47,9 +47,13 @@ fn decide(workshop: &Workshop, store: &str, decisions: &str) -> (String, String,
 #[test]
 fn json_output_lists_pending_calls_with_usable_decisions() {
     for output in ["json", "stream-json"] {
-        let (workshop, store, said) = two(output);
-        let result = said.last().unwrap();
-        assert_eq!(said.len() == 1, output == "json", "{said:#?}");
+        let (workshop, store, run_messages) = two(output);
+        let result = run_messages.last().unwrap();
+        assert_eq!(
+            run_messages.len() == 1,
+            output == "json",
+            "{run_messages:#?}"
+        );
         assert_eq!(
             (&result["type"], &result["terminal_reason"]),
             (&json!("result"), &json!("tool_deferred"))
@@ -64,11 +68,15 @@ fn json_output_lists_pending_calls_with_usable_decisions() {
         assert_eq!(first["deny"]["decision"], "deny");
 
         // A single decision, and then a list of decisions.
-        let (_, told, code) = decide(&workshop, &store, &first["allow"].to_string());
-        assert_eq!(code, Some(3), "{told}");
+        let (_, stderr, code) = decide(&workshop, &store, &first["allow"].to_string());
+        assert_eq!(code, Some(3), "{stderr}");
         let list = json!([pending[1]["deny"]]).to_string();
-        let (said, told, code) = decide(&workshop, &store, &list);
-        assert_eq!((said.as_str(), code), ("It is made.\n", Some(0)), "{told}");
+        let (stdout, stderr, code) = decide(&workshop, &store, &list);
+        assert_eq!(
+            (stdout.as_str(), code),
+            ("It is made.\n", Some(0)),
+            "{stderr}"
+        );
         let made = ["a", "b"].map(|name| workshop.get(name).is_some());
         assert_eq!(made, [true, false]);
     }
@@ -76,19 +84,23 @@ fn json_output_lists_pending_calls_with_usable_decisions() {
 
 #[test]
 fn decisions_may_be_json_lines() {
-    let (workshop, store, said) = two("json");
-    let pending = said[0]["pending"].as_array().unwrap();
+    let (workshop, store, run_messages) = two("json");
+    let pending = run_messages[0]["pending"].as_array().unwrap();
     let lines = format!("{}\n{}\n", pending[0]["allow"], pending[1]["allow"]);
-    let (said, told, code) = decide(&workshop, &store, &lines);
-    assert_eq!((said.as_str(), code), ("It is made.\n", Some(0)), "{told}");
+    let (stdout, stderr, code) = decide(&workshop, &store, &lines);
+    assert_eq!(
+        (stdout.as_str(), code),
+        ("It is made.\n", Some(0)),
+        "{stderr}"
+    );
     assert!(workshop.get("a").is_some() && workshop.get("b").is_some());
 }
 
 #[test]
 fn resume_without_decisions_prints_pending_calls() {
     for output in ["json", "stream-json"] {
-        let (workshop, store, said) = two(output);
-        let pending = &said.last().unwrap()["pending"];
+        let (workshop, store, run_messages) = two(output);
+        let pending = &run_messages.last().unwrap()["pending"];
         let on = ["--store", &*store, "--resume", "s", "--output", output];
         let (again, code) = messages(&workshop.without_prompt(&on).output().unwrap());
         assert_eq!(again, [json!({"session_id": "s", "pending": pending})]);
@@ -112,9 +124,9 @@ fn decision_with_unknown_fields_is_rejected() {
         (String::new(), "decisions.json: there are no decisions"),
         ("[]".to_owned(), "decisions.json: there are no decisions"),
     ] {
-        let (said, told, code) = decide(&workshop, &store, &wrong);
-        assert!(told.contains(why), "{wrong}: {told}");
-        assert_eq!((said.as_str(), code), ("", Some(2)), "{wrong}");
+        let (stdout, stderr, code) = decide(&workshop, &store, &wrong);
+        assert!(stderr.contains(why), "{wrong}: {stderr}");
+        assert_eq!((stdout.as_str(), code), ("", Some(2)), "{wrong}");
         assert_eq!(workshop.get("made"), None);
     }
 }
@@ -128,10 +140,10 @@ fn resume(workshop: &Workshop, store: &str, more: &[&str]) -> Command {
 #[test]
 fn prompt_is_sent_only_with_dismiss_while_calls_are_pending() {
     let (workshop, store, _) = parked();
-    let (why, code, said) = told(resume(&workshop, &store, &["Never mind"]));
+    let (why, code, has_output) = told(resume(&workshop, &store, &["Never mind"]));
     assert!(why.contains("the prompt was not sent"), "{why}");
     assert!(why.contains("--dismiss"), "{why}");
-    assert_eq!((code, said), (Some(3), false));
+    assert_eq!((code, has_output), (Some(3), false));
 
     // Without a prompt, the message does not mention one.
     let (why, code, _) = told(resume(&workshop, &store, &[]));
@@ -140,8 +152,8 @@ fn prompt_is_sent_only_with_dismiss_while_calls_are_pending() {
 
     let mut command = resume(&workshop, &store, &["--dismiss", "Never mind"]);
     command.args(["--output", "stream-json"]);
-    let (said, code) = messages(&command.output().unwrap());
-    let results = results(&said);
+    let (run_messages, code) = messages(&command.output().unwrap());
+    let results = results(&run_messages);
     assert_eq!((code, results.len()), (Some(0), 1));
     assert!(results[0].1.contains("not approved"), "{results:?}");
     assert_eq!(workshop.get("made"), None);
@@ -157,8 +169,8 @@ fn prompt_is_sent_only_with_dismiss_while_calls_are_pending() {
 
 #[test]
 fn unsent_prompt_after_decisions_is_reported() {
-    let (workshop, store, said) = two("json");
-    let first = &said[0]["pending"][0];
+    let (workshop, store, run_messages) = two("json");
+    let first = &run_messages[0]["pending"][0];
     let mut forged = first["allow"].clone();
     forged["args_hash"] = "0".into();
 
@@ -194,8 +206,8 @@ fn dismiss_without_a_prompt_continues_the_run() {
         ),
         (&["--dismiss", "--fork", "t", "Go"], "cannot be used with"),
     ] {
-        let (told, code, _) = told(resume(&workshop, &store, more));
-        assert!(told.contains(why), "{told}");
+        let (stderr, code, _) = told(resume(&workshop, &store, more));
+        assert!(stderr.contains(why), "{stderr}");
         assert_eq!(code, Some(2));
     }
 }
@@ -205,11 +217,11 @@ fn fork_leaves_pending_calls_in_the_original() {
     let (workshop, store, decision) = parked();
     let mut command = resume(&workshop, &store, &["--fork", "t", "Never mind"]);
     let output = command.output().unwrap();
-    let told = text(&output.stderr);
-    assert!(told.contains("stay in the session"), "{told}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("stay in the session"), "{stderr}");
     assert_eq!(text(&output.stdout), "It is made.\n");
     assert_eq!(workshop.get("made"), None);
-    let (_, told, code) = decide(&workshop, &store, &decision.to_string());
-    assert_eq!(code, Some(0), "{told}");
+    let (_, stderr, code) = decide(&workshop, &store, &decision.to_string());
+    assert_eq!(code, Some(0), "{stderr}");
     assert!(workshop.get("made").is_some());
 }

@@ -24,10 +24,10 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Returns the pending calls that a process prints.
-fn waiting(output: &Output) -> Vec<Value> {
+fn printed_calls(output: &Output) -> Vec<Value> {
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let said = text(&output.stdout);
-    let json = &said[said.find('[').expect("a list")..];
+    let stdout = text(&output.stdout);
+    let json = &stdout[stdout.find('[').expect("a list")..];
     serde_json::from_str(json).unwrap()
 }
 
@@ -57,9 +57,9 @@ fn answer(folder: &Path, decisions: &[Value]) -> Output {
 }
 
 fn refused(output: &Output, why: &str) {
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains(why), "{why:?} in {told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains(why), "{why:?} in {stderr}");
 }
 
 fn ledger(folder: &Path) -> String {
@@ -67,47 +67,50 @@ fn ledger(folder: &Path) -> String {
 }
 
 /// Returns a folder in which two calls are pending.
-fn asked() -> (TempDir, Vec<Value>) {
-    let held = tempfile::tempdir().unwrap();
-    let calls = waiting(&run(held.path(), &["ask"]));
+fn dir_with_pending_calls() -> (TempDir, Vec<Value>) {
+    let dir = tempfile::tempdir().unwrap();
+    let calls = printed_calls(&run(dir.path(), &["ask"]));
     assert_eq!(calls.len(), 2);
-    (held, calls)
+    (dir, calls)
 }
 
 #[test]
 fn calls_left_pending_by_one_process_are_answered_by_others() {
-    let (held, calls) = asked();
-    let folder = held.path();
-    assert_eq!(waiting(&run(folder, &["show"])), calls);
+    let (dir, calls) = dir_with_pending_calls();
+    let folder = dir.path();
+    assert_eq!(printed_calls(&run(folder, &["show"])), calls);
     assert_eq!(calls[0]["call"]["args"], json!({"to": "Ada", "amount": 50}));
     assert_eq!(ledger(folder), "");
 
-    let left = waiting(&run(folder, &["approve", id(&calls[0])]));
+    let left = printed_calls(&run(folder, &["approve", id(&calls[0])]));
     assert_eq!(left, calls[1..]);
     assert_eq!(ledger(folder), "50 to \"Ada\"\n");
 
     let output = run(folder, &["deny", id(&calls[1]), "not on a Friday"]);
-    let said = text(&output.stdout);
-    assert_eq!(said, "Done: paid 50 to \"Ada\"; Error: not on a Friday.\n");
+    let stdout = text(&output.stdout);
+    assert_eq!(
+        stdout,
+        "Done: paid 50 to \"Ada\"; Error: not on a Friday.\n"
+    );
     assert_eq!(ledger(folder), "50 to \"Ada\"\n");
-    assert!(waiting(&run(folder, &["show"])).is_empty());
+    assert!(printed_calls(&run(folder, &["show"])).is_empty());
 }
 
 #[test]
 fn list_of_decisions_is_applied_in_another_process() {
-    let (held, calls) = asked();
-    let output = answer(held.path(), &[allow(&calls[1]), allow(&calls[0])]);
+    let (dir, calls) = dir_with_pending_calls();
+    let output = answer(dir.path(), &[allow(&calls[1]), allow(&calls[0])]);
     assert_eq!(
         text(&output.stdout).lines().last(),
         Some("Done: paid 50 to \"Ada\"; paid 70 to \"Bob\".")
     );
-    assert_eq!(ledger(held.path()), "50 to \"Ada\"\n70 to \"Bob\"\n");
+    assert_eq!(ledger(dir.path()), "50 to \"Ada\"\n70 to \"Bob\"\n");
 }
 
 #[test]
 fn stale_and_forged_decisions_run_nothing() {
-    let (held, calls) = asked();
-    let folder = held.path();
+    let (dir, calls) = dir_with_pending_calls();
+    let folder = dir.path();
     let forged = |key: &str, value: &str| {
         let mut decision = allow(&calls[1]);
         decision[key] = value.into();
@@ -141,7 +144,7 @@ fn stale_and_forged_decisions_run_nothing() {
         "no call \"pending_1\" waits",
     );
     assert_eq!(
-        (ledger(folder), waiting(&run(folder, &["show"]))),
+        (ledger(folder), printed_calls(&run(folder, &["show"]))),
         (String::new(), calls.clone())
     );
 
@@ -152,30 +155,30 @@ fn stale_and_forged_decisions_run_nothing() {
     );
     assert_eq!(ledger(folder), "50 to \"Ada\"\n");
 
-    let anew = waiting(&run(folder, &["ask"]));
+    let new_calls = printed_calls(&run(folder, &["ask"]));
     refused(
         &answer(folder, &[allow(&calls[1])]),
         "the session continued without",
     );
     assert_eq!(ledger(folder), "50 to \"Ada\"\n");
-    answer(folder, &[allow(&anew[1])]);
+    answer(folder, &[allow(&new_calls[1])]);
     assert_eq!(ledger(folder), "50 to \"Ada\"\n70 to \"Bob\"\n");
 }
 
 #[test]
 fn decision_of_another_session_is_rejected() {
-    let ((held, calls), (other, _)) = (asked(), asked());
+    let ((dir, calls), (other, _)) = (dir_with_pending_calls(), dir_with_pending_calls());
     refused(&answer(other.path(), &[allow(&calls[0])]), "no such call");
     assert_eq!(
-        (ledger(held.path()), ledger(other.path())),
+        (ledger(dir.path()), ledger(other.path())),
         Default::default()
     );
 }
 
 #[tokio::test]
 async fn questions_of_another_session_are_not_shown() {
-    let (held, calls) = asked();
-    let store = JsonlStore::open(held.path().join("sessions")).unwrap();
+    let (dir, calls) = dir_with_pending_calls();
+    let store = JsonlStore::open(dir.path().join("sessions")).unwrap();
     let json = store.export("payments").await.unwrap();
     store.delete("payments").await.unwrap();
 
@@ -184,31 +187,31 @@ async fn questions_of_another_session_are_not_shown() {
     assert!(json.contains(own), "{json}");
     let json = json.replace(own, r#""session_id":"original""#);
     store.import("payments", json.as_bytes()).await.unwrap();
-    assert!(waiting(&run(held.path(), &["show"])).is_empty());
+    assert!(printed_calls(&run(dir.path(), &["show"])).is_empty());
     refused(
-        &run(held.path(), &["approve", id(&calls[0])]),
+        &run(dir.path(), &["approve", id(&calls[0])]),
         &format!("no call {} waits", calls[0]["id"]),
     );
     refused(
-        &answer(held.path(), &[allow(&calls[0])]),
+        &answer(dir.path(), &[allow(&calls[0])]),
         "it waits in session \"original\"",
     );
 }
 
 #[test]
 fn single_decision_without_a_list_is_accepted() {
-    let (held, calls) = asked();
-    let path = held.path().join("one.json");
+    let (dir, calls) = dir_with_pending_calls();
+    let path = dir.path().join("one.json");
     fs::write(&path, allow(&calls[0]).to_string()).unwrap();
-    let left = waiting(&run(held.path(), &["answer", &path.display().to_string()]));
+    let left = printed_calls(&run(dir.path(), &["answer", &path.display().to_string()]));
     assert_eq!(left, calls[1..]);
-    assert_eq!(ledger(held.path()), "50 to \"Ada\"\n");
+    assert_eq!(ledger(dir.path()), "50 to \"Ada\"\n");
 }
 
 #[test]
 fn second_process_is_rejected_while_one_answers() {
-    let (held, calls) = asked();
-    let folder = held.path();
+    let (dir, calls) = dir_with_pending_calls();
+    let folder = dir.path();
     let _first = BlockedProcess::start(folder, &calls[0]);
     let why = "in use by another run";
     refused(&answer(folder, &[allow(&calls[0])]), why);
@@ -245,8 +248,8 @@ impl Drop for BlockedProcess {
 
 #[test]
 fn approved_call_of_a_killed_process_does_not_run_again() {
-    let (held, calls) = asked();
-    let folder = held.path();
+    let (dir, calls) = dir_with_pending_calls();
+    let folder = dir.path();
     drop(BlockedProcess::start(folder, &calls[0]));
     fs::remove_file(folder.join("ledger.txt")).unwrap();
 
@@ -257,10 +260,10 @@ fn approved_call_of_a_killed_process_does_not_run_again() {
 
     // The other call is still pending, and is the only one that runs.
     let output = answer(folder, &[allow(&calls[1])]);
-    let said = text(&output.stdout);
+    let stdout = text(&output.stdout);
     assert!(
-        said.contains("it may have run; paid 70 to \"Bob\""),
-        "{said}"
+        stdout.contains("it may have run; paid 70 to \"Bob\""),
+        "{stdout}"
     );
     assert_eq!(ledger(folder), "70 to \"Bob\"\n");
 }

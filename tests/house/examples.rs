@@ -33,11 +33,11 @@ fn repair_history_reads_and_writes_a_history() {
         (r#"[{"role":"user","content":"Hi"}]"#, "nothing to repair"),
         ("[]", "nothing to repair"),
     ];
-    for (input, said) in cases {
+    for (input, reason) in cases {
         let output = run(Command::new(program), input);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{errors}");
-        assert!(errors.contains(said), "{input}: {errors}");
+        assert!(errors.contains(reason), "{input}: {errors}");
         let history = Messages::from_json(&output.stdout).unwrap();
         assert!(history.is_empty() || history.validate_for_model().is_ok());
     }
@@ -55,21 +55,21 @@ fn repair_history_reads_and_writes_a_history() {
 }
 
 /// Returns a pipe without a reader.
-fn nobody() -> std::io::PipeWriter {
+fn closed_pipe() -> std::io::PipeWriter {
     std::io::pipe().unwrap().1
 }
 
 /// Returns the exit code of a program whose output and errors have no reader.
-fn unread(mut command: Command, input: &str) -> Option<i32> {
-    command.stdout(nobody());
-    half_read(command, input)
+fn exit_code_without_output(mut command: Command, input: &str) -> Option<i32> {
+    command.stdout(closed_pipe());
+    exit_code_without_stderr(command, input)
 }
 
 /// Returns the exit code of a program whose standard error has no reader.
-fn half_read(mut command: Command, input: &str) -> Option<i32> {
+fn exit_code_without_stderr(mut command: Command, input: &str) -> Option<i32> {
     let mut child = command
         .stdin(Stdio::piped())
-        .stderr(nobody())
+        .stderr(closed_pipe())
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -97,29 +97,40 @@ fn programs_exit_cleanly_when_their_output_is_not_read() {
 
     let nonsense = r#"[{"role":"assistant","content":""}]"#;
     for (history, code) in [("[]", 0), (nonsense, 0), ("nonsense", 1)] {
-        assert_eq!(unread(of("repair_history", &[]), history), Some(1));
+        assert_eq!(
+            exit_code_without_output(of("repair_history", &[]), history),
+            Some(1)
+        );
         let mut repair = of("repair_history", &[]);
         repair.stdout(Stdio::null());
-        assert_eq!(half_read(repair, history), Some(code), "{history}");
+        assert_eq!(
+            exit_code_without_stderr(repair, history),
+            Some(code),
+            "{history}"
+        );
     }
 
-    assert_eq!(unread(of("quickstart", &[]), ""), Some(1));
+    assert_eq!(exit_code_without_output(of("quickstart", &[]), ""), Some(1));
     let ledger = folder.path().join("approval");
     let approval = |args: &[&str]| {
         let mut command = of("approval", args);
         command.arg("--folder").arg(&ledger);
-        unread(command, "")
+        exit_code_without_output(command, "")
     };
 
     assert_eq!(approval(&["ask"]), Some(1));
     assert_eq!(approval(&["approve", "none"]), Some(1));
     for output in ["text", "json", "stream-json"] {
         let args = ["--model", "scripted", "--output", output, "--trace", "Hi"];
-        assert_eq!(unread(of("agent", &args), ""), Some(0), "{output}");
+        assert_eq!(
+            exit_code_without_output(of("agent", &args), ""),
+            Some(0),
+            "{output}"
+        );
     }
 
     assert_eq!(
-        unread(of("agent", &["--model", "nonsense", "Hi"]), ""),
+        exit_code_without_output(of("agent", &["--model", "nonsense", "Hi"]), ""),
         Some(2)
     );
 }
@@ -151,7 +162,7 @@ fn no_program_prints_with_what_panics() {
         for file in files {
             let text = fs::read_to_string(&file).unwrap();
             let prints = text.contains("print!(") || text.contains("println!(");
-            assert!(!prints, "{} panics when nobody reads", file.display());
+            assert!(!prints, "{} panics without a reader", file.display());
         }
     }
 }
@@ -169,25 +180,25 @@ fn quickstart_runs_without_a_key() {
             .env_remove("OPENAI_API_KEY")
             .env_remove("GEMINI_API_KEY");
         let output = run(command, "");
-        let said = String::from_utf8(output.stdout).unwrap();
-        (output.status.code(), said)
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), stdout)
     };
 
-    let (code, said) = ask(None);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, stdout) = ask(None);
+    assert_eq!(code, Some(0), "{stdout}");
     for expected in [
         "a scripted model answers",
         "list_files",
         "read_file",
         "src/",
     ] {
-        assert!(said.contains(expected), "{expected}: {said}");
+        assert!(stdout.contains(expected), "{expected}: {stdout}");
     }
 
-    let (code, said) = ask(Some("Why?"));
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("> Why?"), "{said}");
-    assert!(said.contains("one question only"), "{said}");
+    let (code, stdout) = ask(Some("Why?"));
+    assert_eq!(code, Some(0), "{stdout}");
+    assert!(stdout.contains("> Why?"), "{stdout}");
+    assert!(stdout.contains("one question only"), "{stdout}");
 }
 
 #[test]
@@ -195,7 +206,7 @@ fn sessions_example_runs_without_a_key() {
     let output = run(Command::new(example("sessions")), "");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    let said = String::from_utf8(output.stdout).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
     for expected in [
         "trip: Plan a trip to Oslo. (2 messages)",
         "continued: 4 messages",
@@ -203,7 +214,7 @@ fn sessions_example_runs_without_a_key() {
         "imported: 4 messages",
         "removed: 3",
     ] {
-        assert!(said.contains(expected), "{expected}: {said}");
+        assert!(stdout.contains(expected), "{expected}: {stdout}");
     }
 }
 
@@ -249,14 +260,14 @@ fn subagents_example_reads_the_documents_of_this_repository() {
     let output = run(Command::new(example("subagents")), "");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    let said = String::from_utf8(output.stdout).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
     for expected in [
         "Three researchers read a file each.",
         "    Read CONTRIBUTING.md begins",
         "\nCONTRIBUTING.md: Checks, Guidelines\n",
         "(2 turns of the lead)",
     ] {
-        assert!(said.contains(expected), "{expected}: {said}");
+        assert!(stdout.contains(expected), "{expected}: {stdout}");
     }
 }
 
@@ -265,13 +276,13 @@ fn handoff_example_runs_without_a_key() {
     let output = run(Command::new(example("handoff")), "");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    let said = String::from_utf8(output.stdout).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
     for expected in [
         "(refund {\"invoice\":\"2026-117\"})",
         "billing: Invoice 2026-117 was charged twice.",
         "billing: Within three days.",
     ] {
-        assert!(said.contains(expected), "{expected}: {said}");
+        assert!(stdout.contains(expected), "{expected}: {stdout}");
     }
 }
 

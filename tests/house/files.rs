@@ -52,7 +52,7 @@ fn files_start_with_a_module_comment() {
         .collect();
     assert_none(
         &violations,
-        "begin these files with `//! ` and a sentence that says what they are for:",
+        "begin these files with `//! ` and a sentence about their purpose:",
     );
 }
 

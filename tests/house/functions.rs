@@ -112,10 +112,10 @@ fn exceptions_for_long_functions_exist() {
 #[test]
 fn function_length_is_measured_from_name_to_closing_brace() {
     let source = "trait T { fn none(&self, a: [u8; 2]); }\nfn one(f: fn(u8)) {}\nfn three() {\n    if x { y }\n}\n";
-    let found = functions(&tokens(source));
-    let found: Vec<_> = found
+    let functions = functions(&tokens(source));
+    let functions: Vec<_> = functions
         .iter()
         .map(|function| (function.name.as_str(), function.line, function.lines))
         .collect();
-    assert_eq!(found, [("one", 2, 1), ("three", 3, 3)]);
+    assert_eq!(functions, [("one", 2, 1), ("three", 3, 3)]);
 }

@@ -134,9 +134,9 @@ fn doc_comments(source: &str) -> Vec<Comment> {
     let mut marker = None;
     for (number, line) in source.lines().enumerate() {
         let line = line.trim_start();
-        let found = ["///", "//!"].into_iter().find(|m| line.starts_with(*m));
-        if let Some(text) = found.map(|marker| &line[marker.len()..]) {
-            if found != marker {
+        let line_marker = ["///", "//!"].into_iter().find(|m| line.starts_with(*m));
+        if let Some(text) = line_marker.map(|marker| &line[marker.len()..]) {
+            if line_marker != marker {
                 comments.push(Comment {
                     line: number + 1,
                     text: String::new(),
@@ -148,7 +148,7 @@ fn doc_comments(source: &str) -> Vec<Comment> {
             comment.text.push('\n');
         }
 
-        marker = found;
+        marker = line_marker;
     }
 
     comments
@@ -278,7 +278,7 @@ fn locals_are_nouns() {
             }
         }
     }
-    assert_none(&violations, "name these after what they hold:");
+    assert_none(&violations, "name these after their values:");
 }
 
 #[test]

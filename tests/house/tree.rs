@@ -18,12 +18,12 @@ pub fn root() -> PathBuf {
 /// Returns every file in these places (folders or files, some of which may not exist) with one of
 /// these extensions, sorted.
 pub fn files(places: &[&str], extensions: &[&str]) -> Vec<File> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for place in places {
-        collect(&root().join(place), extensions, &mut found);
+        collect(&root().join(place), extensions, &mut files);
     }
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    found
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
 }
 
 /// Returns the sources of the library.
@@ -36,10 +36,10 @@ pub fn sources() -> Vec<File> {
     sources
 }
 
-fn collect(place: &Path, extensions: &[&str], found: &mut Vec<File>) {
+fn collect(place: &Path, extensions: &[&str], files: &mut Vec<File>) {
     if place.is_dir() {
         for entry in fs::read_dir(place).unwrap() {
-            collect(&entry.unwrap().path(), extensions, found);
+            collect(&entry.unwrap().path(), extensions, files);
         }
 
         return;
@@ -49,7 +49,7 @@ fn collect(place: &Path, extensions: &[&str], found: &mut Vec<File>) {
     if place.is_file() && extension.is_some_and(|text| extensions.contains(&text)) {
         let path = place.strip_prefix(root()).unwrap();
         let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap()).collect();
-        found.push(File {
+        files.push(File {
             path: parts.join("/"),
             text: fs::read_to_string(place).unwrap(),
         });
