@@ -102,7 +102,7 @@ fn gateway_under_load_has_flat_memory() {
     assert_flat("between the rounds", &levels, peaks[0]);
 }
 
-fn long_message_exists_once_beside_the_history() {
+fn long_message_exists_once_apart_from_the_history() {
     const TEXT: usize = 8 * MIB;
 
     let bus = InProcessBus::default();
@@ -150,7 +150,7 @@ fn direct_turns_without_a_run_have_flat_memory() {
 // A single test, because allocations of other tests at the same time would count too.
 #[test]
 fn memory_of_a_gateway_is_bounded() {
-    long_message_exists_once_beside_the_history();
+    long_message_exists_once_apart_from_the_history();
     direct_turns_without_a_run_have_flat_memory();
     gateway_under_load_has_flat_memory();
 }

@@ -22,7 +22,7 @@ const MIB: u64 = 1024 * 1024;
 /// grows, and the read buffers.
 const MOST: usize = 200 * MIB as usize;
 
-fn said(text: &str) -> Record {
+fn text_record(text: &str) -> Record {
     let message = Message::human(text).into();
     Record::Message {
         message,
@@ -33,7 +33,7 @@ fn said(text: &str) -> Record {
 async fn say(folder: &Path, text: &str) {
     let store = JsonlStore::open(folder).unwrap();
     let lease = store.lease("a").await.unwrap();
-    store.append(&lease, vec![said(text)]).await.unwrap();
+    store.append(&lease, vec![text_record(text)]).await.unwrap();
     std::thread::spawn(move || drop(lease)).join().unwrap();
 }
 
@@ -127,7 +127,10 @@ fn check_long_session(runtime: &tokio::runtime::Runtime) {
     runtime.block_on(async {
         let lease = store.lease("a").await.unwrap();
         let before = ALLOCATOR.stats();
-        store.append(&lease, vec![said("one")]).await.unwrap();
+        store
+            .append(&lease, vec![text_record("one")])
+            .await
+            .unwrap();
         let after = ALLOCATOR.stats();
         let allocated = after.bytes_allocated - before.bytes_allocated;
         assert!(
@@ -156,7 +159,7 @@ fn check_many_cuts() {
     let before = ALLOCATOR.stats().bytes_allocated;
     for number in 0..CUTS {
         add(&mut session, MESSAGES + number);
-        session.apply(said("y"));
+        session.apply(text_record("y"));
         for messages in [MESSAGES + 1, MESSAGES] {
             session.apply(Record::Truncated { messages });
         }
