@@ -273,9 +273,10 @@ async fn compaction_keeps_thinking_images_and_parallel_calls_valid() {
 
     // The last fifth of the messages begins among the results of a round, so all its calls stay.
     assert_eq!(through % round, 1, "{through}");
-    let kept = &output.messages.as_slice()[through..messages.len()];
+    let kept_messages = &output.messages.as_slice()[through..messages.len()];
     assert!(
-        kept.iter()
+        kept_messages
+            .iter()
             .zip(&messages.as_slice()[through..])
             .all(|(a, b)| a == b)
     );

@@ -346,8 +346,8 @@ async fn session_hooks_load_save_and_lease_sessions() {
         output.text, "Hello, Ada.",
         "a session that is not there is new"
     );
-    let kept = store.get("s").unwrap();
-    assert_eq!(roles(&kept.messages), "user assistant", "the answer, too");
+    let stored = store.get("s").unwrap();
+    assert_eq!(roles(&stored.messages), "user assistant", "the answer, too");
 
     let model = ScriptedModel::new().say("Ada.");
     let output = make(model.clone())
@@ -395,13 +395,13 @@ async fn messages_in_both_stores_are_merged_without_duplicates() {
     let state = by_hand.get("s").unwrap();
     assert_eq!(roles(&state.messages), expected);
     assert_eq!(state.message_infos().count(), 3);
-    let known = agent
+    let earlier_output = agent
         .session("s")
         .input_id("i1")
         .run("First")
         .await
         .unwrap();
-    assert_eq!((&*known.text, known.turns), ("One.", 0));
+    assert_eq!((&*earlier_output.text, earlier_output.turns), ("One.", 0));
 }
 
 /// Both stores of a session have the same history, and then one of them gets another task list. It
@@ -566,10 +566,10 @@ async fn session_hooks_keep_title_directory_and_input_ids() {
         .build()
         .unwrap();
     by_hand.session("s").run("2").await.unwrap();
-    let kept = store.get("s").unwrap();
-    assert_eq!(kept.messages.len(), 4);
-    assert_eq!(kept.title.as_deref(), Some("Numbers"));
-    assert_eq!(kept.cwd.as_deref(), Some("/began/here"));
+    let stored = store.get("s").unwrap();
+    assert_eq!(stored.messages.len(), 4);
+    assert_eq!(stored.title.as_deref(), Some("Numbers"));
+    assert_eq!(stored.cwd.as_deref(), Some("/began/here"));
 
     let silent = direct(ScriptedModel::new());
     let again = silent.session("s").input_id("in_1").run("1").await.unwrap();

@@ -285,7 +285,7 @@ fn compaction_never_separates_a_call_from_its_result() {
             .with_context_window(window)
             .with_keep(keep);
         let request = CompactionRequest::new(messages.clone(), model);
-        let made = futures::executor::block_on(async {
+        let outcome = futures::executor::block_on(async {
             // Timers need a runtime, although none of them fires.
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_time()
@@ -294,8 +294,8 @@ fn compaction_never_separates_a_call_from_its_result() {
             hook.compact(request).await
         });
 
-        if let Some(made) = made.unwrap() {
-            let through = made.through_message;
+        if let Some(compaction) = outcome.unwrap() {
+            let through = compaction.through_message;
             prop_assert!(through > 0 && through + 2 <= messages.len());
             prop_assert!(splits_no_turn(&messages, through), "cut at {through}");
         }

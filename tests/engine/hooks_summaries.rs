@@ -112,8 +112,12 @@ async fn summarization_keeps_a_tenth_of_messages_and_at_least_two() {
         let hook = SummarizationHook::new().with_model(summarizer);
         let messages = turns(pairs).human("now");
         let request = CompactionRequest::new(messages.clone(), FunctionModel::text(|_| "".into()));
-        let made = hook.compact(request).await.unwrap().unwrap();
-        assert_eq!(messages.len() - made.through_message, kept, "{pairs} pairs");
+        let compaction = hook.compact(request).await.unwrap().unwrap();
+        assert_eq!(
+            messages.len() - compaction.through_message,
+            kept,
+            "{pairs} pairs"
+        );
     }
 
     let hook = SummarizationHook::new().with_model(ScriptedModel::new());
@@ -195,8 +199,8 @@ async fn summary_is_cut_to_the_word_limit_of_the_window() {
             .with_model(ScriptedModel::new().say(many.as_str()))
             .with_context_window(window);
         let request = CompactionRequest::new(turns(5), FunctionModel::text(|_| "".into()));
-        let made = hook.compact(request).await.unwrap().unwrap();
-        assert_eq!(made.summary.split_whitespace().count(), words);
+        let compaction = hook.compact(request).await.unwrap().unwrap();
+        assert_eq!(compaction.summary.split_whitespace().count(), words);
     }
 }
 
@@ -209,8 +213,8 @@ async fn summarization_stops_before_calls_without_a_result() {
     messages.extend(turns(10).to_vec());
     let hook = SummarizationHook::new().with_model(ScriptedModel::new().say("Small talk."));
     let request = CompactionRequest::new(messages, FunctionModel::text(|_| "".into()));
-    let made = hook.compact(request).await.unwrap().unwrap();
-    assert_eq!(made.through_message, 6, "b waits for its approval");
+    let compaction = hook.compact(request).await.unwrap().unwrap();
+    assert_eq!(compaction.through_message, 6, "b waits for its approval");
 }
 
 #[tokio::test]
@@ -251,9 +255,9 @@ async fn long_history_is_summarized_in_pieces_without_loss() {
     let model = FunctionModel::text(|_| "".into());
     let mut request = CompactionRequest::new(messages, model);
     request.current = Some(Compaction::new("up to 0", 0));
-    let made = hook.with_keep(0.0).compact(request).await.unwrap().unwrap();
+    let compaction = hook.with_keep(0.0).compact(request).await.unwrap().unwrap();
     let seen = seen.lock().unwrap();
-    assert_eq!(made.summary, format!("up to {}", seen.len()));
+    assert_eq!(compaction.summary, format!("up to {}", seen.len()));
     assert!(seen.len() > 10);
     for (n, prompt) in seen.iter().enumerate() {
         let before = format!("<previous_summary>\nup to {n}\n</previous_summary>");

@@ -98,9 +98,9 @@ async fn compact_boundary_names_the_preserved_messages() {
         .iter()
         .position(|message| kind(message) == "system/compact_boundary")
         .unwrap();
-    let kept = boundaries(&messages)[0].preserved_messages.clone().unwrap();
-    assert_eq!(kept.anchor_uuid, messages[at].uuid());
-    assert_eq!(kept.uuids, ids[..2], "the call and its result");
+    let preserved = boundaries(&messages)[0].preserved_messages.clone().unwrap();
+    assert_eq!(preserved.anchor_uuid, messages[at].uuid());
+    assert_eq!(preserved.uuids, ids[..2], "the call and its result");
     let around = &kinds(&messages)[at - 2..=at];
     assert_eq!(
         around,

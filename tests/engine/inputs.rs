@@ -142,10 +142,10 @@ async fn refused_input_may_be_sent_again_with_its_id() {
     assert_eq!(output.messages.len(), 4);
     let refused = send(&agent, "i3", "And that").await.unwrap();
     assert_eq!(refused.end, ExitReason::Refused);
-    let known = roles(&refused.messages).matches("user").count();
+    let user_count = roles(&refused.messages).matches("user").count();
     let output = send(&agent, "i3", "And that").await.unwrap();
     assert_eq!(output.text, "At last.");
-    assert!(known <= roles(&output.messages).matches("user").count());
+    assert!(user_count <= roles(&output.messages).matches("user").count());
     model.assert_finished();
 }
 
@@ -255,8 +255,8 @@ async fn repeated_input_whose_answer_was_removed_is_a_conflict() {
     send(&first, "i1", "First").await.unwrap();
     send(&first, "i2", "Second").await.unwrap();
     let forget = hook::before_agent("forget", |_, mut state| async move {
-        let kept = state.messages.to_vec().split_off(2);
-        state.messages = kept.into_iter().collect::<Messages>();
+        let last_messages = state.messages.to_vec().split_off(2);
+        state.messages = last_messages.into_iter().collect::<Messages>();
         Ok(state)
     });
 
@@ -358,8 +358,13 @@ async fn repeated_input_removed_by_a_hook_is_a_conflict() {
             .last()
             .is_some_and(|last| last.role().is_user_input())
         {
-            let kept = state.messages.len() - 1;
-            state.messages = state.messages.to_vec().into_iter().take(kept).collect();
+            let kept_count = state.messages.len() - 1;
+            state.messages = state
+                .messages
+                .to_vec()
+                .into_iter()
+                .take(kept_count)
+                .collect();
         }
 
         Ok(state)

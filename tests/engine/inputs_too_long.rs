@@ -88,8 +88,12 @@ async fn too_long_input_is_removed_and_the_error_explains_it() {
         assert!(text.contains(part), "{part} is missing: {text}");
     }
 
-    let left = &error.partial().unwrap().messages;
-    assert_eq!(roles(left), "user assistant", "the history before it");
+    let partial_messages = &error.partial().unwrap().messages;
+    assert_eq!(
+        roles(partial_messages),
+        "user assistant",
+        "the history before it"
+    );
     assert_eq!(warnings(&messages), [""; 0]);
     assert_eq!(roles(&stored(&agent, "s").await), "user assistant");
     is_alive(&agent).await;

@@ -126,9 +126,9 @@ impl CloneEvents for Vec<agentcore::Result<agentcore::ModelEvent>> {
 
 #[tokio::test]
 async fn event_emitted_after_the_result_is_dropped() {
-    let kept = Arc::new(Mutex::new(None::<RunContext>));
-    let keep = hook::before_agent_with("keep", kept.clone(), |kept, cx, state| async move {
-        *kept.lock().unwrap() = Some(cx);
+    let context = Arc::new(Mutex::new(None::<RunContext>));
+    let keep = hook::before_agent_with("keep", context.clone(), |context, cx, state| async move {
+        *context.lock().unwrap() = Some(cx);
         Ok(state)
     });
 
@@ -143,7 +143,7 @@ async fn event_emitted_after_the_result_is_dropped() {
     }
 
     assert!(last.unwrap().is_result());
-    let cx = kept.lock().unwrap().take().unwrap();
+    let cx = context.lock().unwrap().take().unwrap();
     cx.emit(SystemKind::Informational {
         content: "late".into(),
         level: Level::Info,

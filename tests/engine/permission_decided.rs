@@ -424,8 +424,11 @@ async fn resume_of_a_deleted_session_is_session_not_found() {
         resumed.await.unwrap_err().kind(),
         ErrorKind::SessionNotFound
     );
-    let gone = agent.session("s").must_exist().run("And?");
-    assert_eq!(gone.await.unwrap_err().kind(), ErrorKind::SessionNotFound);
+    let run_of_deleted = agent.session("s").must_exist().run("And?");
+    assert_eq!(
+        run_of_deleted.await.unwrap_err().kind(),
+        ErrorKind::SessionNotFound
+    );
     assert!(agent.session("s").state().await.unwrap().is_none());
     agent.session("s").run("Anew").await.unwrap();
     let there = agent.session("s").must_exist().run("More");

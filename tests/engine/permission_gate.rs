@@ -339,12 +339,12 @@ struct Granting(Mutex<Vec<String>>);
 #[async_trait]
 impl PermissionGate for Granting {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
-        let known = self
+        let is_granted = self
             .0
             .lock()
             .unwrap()
             .contains(&request.call.args.to_string());
-        Ok(if known {
+        Ok(if is_granted {
             ToolDecision::allow()
         } else {
             ToolDecision::ask("sure?")

@@ -164,9 +164,9 @@ async fn dropped_and_placeholder_secrets_are_not_redacted() {
     const GONE: &str = "sk-gone-0123456789";
     const SHORT: &str = "placeholder";
     let (_short, twin) = (Secret::new(SHORT), Secret::new(GONE));
-    let gone = Secret::new(GONE);
-    drop(gone.clone());
-    drop(gone);
+    let dropped_secret = Secret::new(GONE);
+    drop(dropped_secret.clone());
+    drop(dropped_secret);
     assert!(
         !all_texts(leaking_tool(GONE, false)).await.contains(GONE),
         "one is left"

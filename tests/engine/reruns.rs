@@ -105,17 +105,17 @@ async fn finished_call_of_a_dropped_run_keeps_its_result() {
         .build()
         .unwrap();
     dropped(&agent, &log, 3).await;
-    let left = agent.store().load("s").await.unwrap().unwrap();
-    assert_eq!(roles(&left.state.messages), "user assistant");
-    assert_eq!((left.started.len(), left.ended.len()), (1, 2));
+    let stored = agent.store().load("s").await.unwrap().unwrap();
+    assert_eq!(roles(&stored.state.messages), "user assistant");
+    assert_eq!((stored.started.len(), stored.ended.len()), (1, 2));
 
     let output = agent.session("s").run("And?").await.unwrap();
     let texts = result_texts(&output.messages);
     assert!(texts[0].contains("may have run"), "{texts:?}");
     assert_eq!(texts[1..], ["act ran", "act ran"]);
     assert_eq!(log.take().len(), 3);
-    let left = agent.store().load("s").await.unwrap().unwrap();
-    assert!(left.started.is_empty() && left.ended.is_empty());
+    let stored = agent.store().load("s").await.unwrap().unwrap();
+    assert!(stored.started.is_empty() && stored.ended.is_empty());
     model.assert_finished();
 }
 

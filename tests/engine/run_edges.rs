@@ -157,11 +157,11 @@ async fn slow_reader_does_not_time_out_a_tool() {
 
 #[tokio::test]
 async fn run_values_are_not_stored_in_the_session() {
-    let held = Arc::new(());
+    let value = Arc::new(());
     let agent = agent(ScriptedModel::new().say("ok")).build().unwrap();
-    let session = agent.session("s").with(held.clone());
+    let session = agent.session("s").with(value.clone());
     drop(session.run("Go").await.unwrap());
-    assert_eq!(Arc::strong_count(&held), 1);
+    assert_eq!(Arc::strong_count(&value), 1);
     let state = agent.session("s").state().await.unwrap().unwrap();
     assert!(state.response.is_none() && state.usage.is_none());
     assert!(state.output_messages.is_empty());

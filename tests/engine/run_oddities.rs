@@ -225,8 +225,8 @@ async fn call_id_in_the_input_is_not_reused_for_model_calls() {
 
 #[tokio::test]
 async fn background_task_spawned_after_the_run_is_dropped() {
-    let kept = Arc::new(Mutex::new(None::<RunContext>));
-    let slot = kept.clone();
+    let context = Arc::new(Mutex::new(None::<RunContext>));
+    let slot = context.clone();
     let keep = hook::before_agent("keep", move |cx, state| {
         *slot.lock().unwrap() = Some(cx);
         async { Ok(state) }
@@ -237,7 +237,7 @@ async fn background_task_spawned_after_the_run_is_dropped() {
         .build()
         .unwrap();
     agent.run("Go").await.unwrap();
-    let cx = kept.lock().unwrap().take().unwrap();
+    let cx = context.lock().unwrap().take().unwrap();
     let token = Arc::new(());
     let (held, own) = (token.clone(), cx.clone());
     cx.tasks().spawn("late", async move {

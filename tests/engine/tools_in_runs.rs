@@ -303,11 +303,11 @@ async fn tool_use_result_is_an_object_for_one_result_and_a_list_for_several() {
 
 #[tokio::test(start_paused = true)]
 async fn state_is_shared_by_parallel_tools_and_read_only_after_the_call() {
-    let kept = Arc::new(std::sync::Mutex::new(Vec::<ToolContext>::new()));
+    let contexts = Arc::new(std::sync::Mutex::new(Vec::<ToolContext>::new()));
     let write = FuncTool::new("write", "Writes", any_object(), {
-        let kept = kept.clone();
+        let contexts = contexts.clone();
         move |cx, args: Value| {
-            kept.lock().unwrap().push(cx.clone());
+            contexts.lock().unwrap().push(cx.clone());
             async move {
                 let id = args["id"].as_str().unwrap().to_owned();
                 sleep(1).await;
@@ -325,16 +325,20 @@ async fn state_is_shared_by_parallel_tools_and_read_only_after_the_call() {
     let model = ScriptedModel::new()
         .calls(["a", "b", "c"].map(|id| ("write", json!({"id": id}))))
         .say("done");
-    let late = hook::before_stop_with("late", kept.clone(), |kept, _cx, _response| async move {
-        let kept = kept.lock().unwrap().clone();
-        for cx in &kept {
-            cx.with_state(|mut view| view.todos_mut().clear());
-            assert!(cx.cancellation().is_cancelled());
-            cx.progress("too late").await;
-        }
+    let late = hook::before_stop_with(
+        "late",
+        contexts.clone(),
+        |contexts, _cx, _response| async move {
+            let contexts = contexts.lock().unwrap().clone();
+            for cx in &contexts {
+                cx.with_state(|mut view| view.todos_mut().clear());
+                assert!(cx.cancellation().is_cancelled());
+                cx.progress("too late").await;
+            }
 
-        Ok(agentcore::StopDecision::Stop)
-    });
+            Ok(agentcore::StopDecision::Stop)
+        },
+    );
 
     let agent = agent(model).tool(write).hook(late).build().unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;
@@ -436,8 +440,8 @@ async fn start_is_stored_only_for_calls_with_side_effects() {
         let mut run = agent.session("s").run("Go");
         while futures::poll!(run.next()).is_ready() {}
         drop(run);
-        let known = agent.store().load("s").await.unwrap().unwrap();
-        assert_eq!(known.started.len(), expected, "{effect:?}");
+        let stored_session = agent.store().load("s").await.unwrap().unwrap();
+        assert_eq!(stored_session.started.len(), expected, "{effect:?}");
         // The call had begun, so its result must not claim that it did not run.
         let output = agent.session("s").run("And?").await.unwrap();
         let text = &result_texts(&output.messages)[0];

@@ -90,22 +90,26 @@ async fn halves_are_merged_and_up_to_ten_messages_are_one() {
             .map(|request| request.messages.last_content());
         prompts.map(|prompt| prompt.into_owned()).collect()
     };
-    let made = prompts(0);
+    let first_prompts = prompts(0);
     assert!(
-        made[0].contains("message 0") && made[0].contains("message 7"),
+        first_prompts[0].contains("message 0") && first_prompts[0].contains("message 7"),
         "{}",
-        made[0]
-    );
-    assert!(!made[0].contains("message 8"), "{}", made[0]);
-    assert!(
-        made[1].contains("message 8") && made[1].contains("message 16"),
-        "{}",
-        made[1]
+        first_prompts[0]
     );
     assert!(
-        made[2].contains("first half") && made[2].contains("second half"),
+        !first_prompts[0].contains("message 8"),
         "{}",
-        made[2]
+        first_prompts[0]
+    );
+    assert!(
+        first_prompts[1].contains("message 8") && first_prompts[1].contains("message 16"),
+        "{}",
+        first_prompts[1]
+    );
+    assert!(
+        first_prompts[2].contains("first half") && first_prompts[2].contains("second half"),
+        "{}",
+        first_prompts[2]
     );
 
     // Four messages follow the summary, so seven more exceed the limit.
