@@ -289,7 +289,7 @@ async fn annotations_and_extra_nested_too_deep_are_dropped() {
         let call = answer.tool_calls().next().unwrap();
         assert_eq!(call.extra.is_none(), depth > LIMIT, "{depth}");
         let parts = answer.content().parts();
-        let kept: Vec<_> = parts
+        let citations: Vec<_> = parts
             .iter()
             .filter_map(|part| match part {
                 Part::Annotations(one) => Some((one.citations.len(), one.block.is_some())),
@@ -302,7 +302,7 @@ async fn annotations_and_extra_nested_too_deep_are_dropped() {
             vec![(1, true), (0, true)]
         };
 
-        assert_eq!(kept, expected, "{depth}");
+        assert_eq!(citations, expected, "{depth}");
         assert_eq!(
             warnings(&shown).len(),
             usize::from(depth > LIMIT),

@@ -27,9 +27,9 @@ fn head_and_tail_return_the_number_of_omitted_characters() {
     for chars in 0..7 {
         let (start, after) = head(text, chars);
         let (end, before) = tail(text, chars);
-        let kept = chars.min(5);
-        assert_eq!((start.chars().count(), after), (kept, 5 - kept));
-        assert_eq!((end.chars().count(), before), (kept, 5 - kept));
+        let char_count = chars.min(5);
+        assert_eq!((start.chars().count(), after), (char_count, 5 - char_count));
+        assert_eq!((end.chars().count(), before), (char_count, 5 - char_count));
         assert!(text.starts_with(start) && text.ends_with(end));
     }
 

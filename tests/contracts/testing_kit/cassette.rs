@@ -116,14 +116,14 @@ async fn replayed_errors_keep_all_fields() {
     }
 
     let replayed = Cassette::replay(&file.0).unwrap();
-    let refused = replayed
+    let replayed_error = replayed
         .stream(ModelRequest::new("hi"))
         .await
         .err()
         .unwrap();
     let mut torn = events(&replayed, ModelRequest::new("hi")).await;
     let torn = torn.pop().unwrap().unwrap_err();
-    for replay in [refused, torn] {
+    for replay in [replayed_error, torn] {
         assert_eq!(format!("{replay:?}"), format!("{:?}", error()));
         assert!(!replay.is_retryable());
     }

@@ -194,11 +194,25 @@ async fn changed_thinking_block_is_rejected() {
         error.text().starts_with("message[1]: a thinking block"),
         "{error}"
     );
-    let kept = history(answer.message().into());
-    model.call(kept.clone().into()).await.unwrap();
+    let messages_with_answer = history(answer.message().into());
+    model
+        .call(messages_with_answer.clone().into())
+        .await
+        .unwrap();
 
     let stranger = StrictModel::new(FunctionModel::text(|_| "ok".into()));
-    assert!(stranger.call(kept.clone().into()).await.is_err());
-    let model_with_history = StrictModel::new(FunctionModel::text(|_| "ok".into())).knowing(&kept);
-    assert!(model_with_history.call(kept.into()).await.is_ok());
+    assert!(
+        stranger
+            .call(messages_with_answer.clone().into())
+            .await
+            .is_err()
+    );
+    let model_with_history =
+        StrictModel::new(FunctionModel::text(|_| "ok".into())).knowing(&messages_with_answer);
+    assert!(
+        model_with_history
+            .call(messages_with_answer.into())
+            .await
+            .is_ok()
+    );
 }
