@@ -126,12 +126,15 @@ fn fork_at_a_message_copies_earlier_messages_only() {
         lines,
         ["3  assistant: done", "4  user: Go", "5  assistant: Hello."]
     );
-    let kept = show(&["--session", "b", "--rewind"]);
+    let checkpoints = show(&["--session", "b", "--rewind"]);
     assert_eq!(
-        kept.lines().filter(|line| !line.starts_with(' ')).count(),
+        checkpoints
+            .lines()
+            .filter(|line| !line.starts_with(' '))
+            .count(),
         1
     );
-    assert!(kept.starts_with("0  Go\n"), "{kept}");
+    assert!(checkpoints.starts_with("0  Go\n"), "{checkpoints}");
     show(&["--session", "b", "--rewind", "0"]);
     assert_eq!(workshop.get("a").as_deref(), Some("0\n"));
 

@@ -37,10 +37,12 @@ fn interrupted_answer_is_kept_and_a_result_is_printed() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
 
     let rest: Vec<_> = messages.collect();
-    let kept = rest.iter().filter(|message| message["type"] == "assistant");
-    let kept: Vec<_> = kept.map(|message| &message["message"]["content"]).collect();
-    assert_eq!(kept.len(), 1, "{rest:?}");
-    assert!(kept[0].to_string().contains("As I was saying"));
+    let answers = rest.iter().filter(|message| message["type"] == "assistant");
+    let answers: Vec<_> = answers
+        .map(|message| &message["message"]["content"])
+        .collect();
+    assert_eq!(answers.len(), 1, "{rest:?}");
+    assert!(answers[0].to_string().contains("As I was saying"));
     let results = rest.iter().filter(|message| message["type"] == "result");
     assert_eq!(results.count(), 1);
     let last = rest.last().unwrap();

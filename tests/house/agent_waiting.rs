@@ -77,8 +77,8 @@ fn json_output_lists_pending_calls_with_usable_decisions() {
             ("It is made.\n", Some(0)),
             "{stderr}"
         );
-        let made = ["a", "b"].map(|name| workshop.get(name).is_some());
-        assert_eq!(made, [true, false]);
+        let files_exist = ["a", "b"].map(|name| workshop.get(name).is_some());
+        assert_eq!(files_exist, [true, false]);
     }
 }
 

@@ -82,8 +82,8 @@ fn calls_left_pending_by_one_process_are_answered_by_others() {
     assert_eq!(calls[0]["call"]["args"], json!({"to": "Ada", "amount": 50}));
     assert_eq!(ledger(folder), "");
 
-    let left = printed_calls(&run(folder, &["approve", id(&calls[0])]));
-    assert_eq!(left, calls[1..]);
+    let remaining = printed_calls(&run(folder, &["approve", id(&calls[0])]));
+    assert_eq!(remaining, calls[1..]);
     assert_eq!(ledger(folder), "50 to \"Ada\"\n");
 
     let output = run(folder, &["deny", id(&calls[1]), "not on a Friday"]);
@@ -203,8 +203,8 @@ fn single_decision_without_a_list_is_accepted() {
     let (dir, calls) = dir_with_pending_calls();
     let path = dir.path().join("one.json");
     fs::write(&path, allow(&calls[0]).to_string()).unwrap();
-    let left = printed_calls(&run(dir.path(), &["answer", &path.display().to_string()]));
-    assert_eq!(left, calls[1..]);
+    let remaining = printed_calls(&run(dir.path(), &["answer", &path.display().to_string()]));
+    assert_eq!(remaining, calls[1..]);
     assert_eq!(ledger(dir.path()), "50 to \"Ada\"\n");
 }
 
@@ -226,8 +226,8 @@ impl BlockedProcess {
     /// Starts the process, and waits until the payment has begun.
     fn start(folder: &Path, call: &Value) -> Self {
         let pipe = folder.join("ledger.txt");
-        let made = Command::new("mkfifo").arg(pipe).status().unwrap();
-        assert!(made.success());
+        let status = Command::new("mkfifo").arg(pipe).status().unwrap();
+        assert!(status.success());
         let child = approval(folder, &["approve", id(call)])
             .stdout(Stdio::piped())
             .spawn();

@@ -179,13 +179,13 @@ fn every_dependency_has_a_reason() {
         .filter(|dependency| dependency["kind"].is_null())
         .map(|dependency| dependency["name"].as_str().unwrap())
         .collect();
-    let known: BTreeSet<&str> = USED.iter().map(|(name, _)| *name).collect();
+    let listed: BTreeSet<&str> = USED.iter().map(|(name, _)| *name).collect();
     let mut violations: Vec<String> = used
-        .difference(&known)
+        .difference(&listed)
         .map(|name| format!("`{name}` is in Cargo.toml without a reason"))
         .collect();
     violations.extend(
-        known
+        listed
             .difference(&used)
             .map(|name| format!("`{name}` is no longer in Cargo.toml")),
     );
