@@ -18,7 +18,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const SESSIONS: usize = 1_000;
 const MESSAGES: usize = 10;
-/// The number of messages after which memory is flat: the bus has filled its table of ids by then.
+/// The first message from which on memory is flat, because the bus stores a bounded number of ids.
 const FIRST: usize = 5;
 const MIB: usize = 1_024 * 1_024;
 

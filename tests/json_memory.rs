@@ -331,9 +331,9 @@ fn values_of_answers_are_bounded_and_rarely_copied() {
 
     // One such call is in the history, the tool and its reader have copies of it, and the next call
     // is refused.
-    let (held, calls) = held_by_a_run();
+    let (peak, calls) = held_by_a_run();
     assert_eq!(calls, 1);
-    assert!(held < 120, "{held} MiB");
+    assert!(peak < 120, "{peak} MiB");
 
     // A request that is repeated without its reasoning is changed as text.
     for (provider, reason) in [
