@@ -47,8 +47,8 @@ pub(super) fn exists(path: &str) -> Error {
     Error::new(ErrorKind::Conflict, text)
 }
 
-/// Returns an error if `stat`, the outcome for `path`, is a file, or fails for another reason than
-/// that there is nothing. A write refuses the other kinds of entries.
+/// Returns an error if `stat`, the outcome for `path`, is a file or an error other than "not
+/// found". Entries of other kinds pass: the write refuses them.
 pub(super) fn expect_no_file(path: &str, stat: Result<Metadata>) -> Result<()> {
     match stat {
         Ok(metadata) if metadata.kind == EntryKind::File => Err(exists(path)),

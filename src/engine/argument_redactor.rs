@@ -13,7 +13,7 @@ pub(super) struct ArgumentRedactor {
     pieces: Pieces,
     /// The beginning of an escape that the last piece ended with.
     begun: String,
-    /// The text since an escape, with the beginning of a secret before it.
+    /// The text from that escape on, after text that may be the beginning of a secret.
     buffer: Option<Buffer>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::util::sync::lock;
 
-/// The maximum number of known channels. Adapters of the program and messages name them.
+/// The maximum number of known channels: messages may name any number.
 const MAX_KNOWN: usize = 1_024;
 /// The maximum number of channels that an error names.
 const MAX_LISTED: usize = 32;

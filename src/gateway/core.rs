@@ -108,7 +108,8 @@ impl Core {
                 () = self.shared.stop.cancelled() => return Err(stopped()),
                 is_first = place.wait_until_first() => is_first,
             };
-            // A lane that was cleared for messages of the bus is entered again.
+            // The place is cleared if a message of the bus before it is given back. A direct caller
+            // takes another place then.
             if is_first {
                 break place;
             }

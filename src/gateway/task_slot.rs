@@ -31,9 +31,9 @@ impl TaskSlot {
         })
     }
 
-    /// Takes a slot of the session of a turn without history, which stays while the slot is held: a
-    /// task that waits for an answer has no lease. Returns `None` for a turn with history. These
-    /// slots have no limit of their own.
+    /// Takes a slot of the session of a turn without history. The session is not removed while the
+    /// slot is held: a task that waits for an answer has no lease. Returns `None` for a turn with
+    /// history. These slots have no limit of their own.
     pub(super) fn of_once_session(turn: &ChatTurn) -> Option<Self> {
         let once_id = turn.once_id()?;
         let mut open_tasks = lock(&turn.shared.open_tasks);

@@ -29,7 +29,7 @@ fn is_in_order(response: &Message, results: &[Arc<Message>]) -> bool {
     let mut calls = response.tool_calls();
     results.iter().all(|message| {
         match (message.as_tool_result(), calls.next()) {
-            // A result shares the id of its call, in memory too.
+            // A result usually shares the allocation of its call's id: pointers compare faster.
             (Some(result), Some(call)) => {
                 Arc::ptr_eq(&result.tool_call_id, &call.id) || result.tool_call_id == call.id
             }

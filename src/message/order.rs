@@ -18,9 +18,9 @@ pub(super) fn order(
     let mut ordered_messages: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     let mut has_started = false;
     let mut into = 0;
-    // True if an assistant message may not follow the last one. Only calls that await an approval
-    // have no result after them; their message stays as it is.
-    let mut is_joined = false;
+    // True if an assistant message that follows is merged with the last one. A message with calls
+    // is not: an assistant message follows it only while its calls await an approval.
+    let mut should_merge = false;
     for (index, message) in messages {
         let role = message.role();
         if !has_started && role == Role::Assistant {
@@ -32,7 +32,7 @@ pub(super) fn order(
         let is_assistant = role == Role::Assistant;
         let has_calls = message.tool_calls().next().is_some();
         match ordered_messages.last_mut() {
-            Some(last) if is_assistant && is_joined => {
+            Some(last) if is_assistant && should_merge => {
                 let parts = message.content().parts().iter().cloned();
                 Arc::make_mut(last).content_mut().parts_mut().extend(parts);
                 changes.push(Repair::Merged { index, into });
@@ -43,7 +43,7 @@ pub(super) fn order(
             }
         }
 
-        is_joined = is_assistant && !has_calls;
+        should_merge = is_assistant && !has_calls;
     }
 
     ordered_messages

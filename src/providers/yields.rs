@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use tokio::task::yield_now;
 
-/// Yields of a task that waits for a chunk. A chunk that has arrived with the last one needs only a
-/// poll of the connection's task to be passed on, before which a timer is not worth its cost: it
+/// Yields of a task that waits for a chunk. A chunk that has arrived with the last one is passed on
+/// as soon as the connection's task is polled, for which a yield is enough. A timer costs more: it
 /// wakes the thread that waits for events.
 ///
 /// The wake at the end of a yield is withdrawn by [`end`](Self::end), because the chunk usually

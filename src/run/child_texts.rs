@@ -17,7 +17,7 @@ pub(super) struct ChildTexts(Mutex<BTreeMap<Arc<str>, String>>);
 
 impl RunContext {
     /// Keeps the text of a child run that was dropped, with secrets redacted, for the result of its
-    /// call. All texts of a call are cut to [`LARGE_TEXT`] bytes.
+    /// call. The texts of a call are cut to [`LARGE_TEXT`] bytes together.
     pub(crate) fn keep_child_text(&self, call_id: Arc<str>, mut text: String) {
         // Redacted before it is cut, which may leave a part of a secret.
         redact_text(&mut text);

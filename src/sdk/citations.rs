@@ -36,8 +36,8 @@ fn search_result(citation: &Citation) -> Value {
     })
 }
 
-/// Returns the annotations of a text with this list of citations; `None` if the list is empty or
-/// none.
+/// Returns the annotations of a text with this list of citations; `None` if it is empty or not a
+/// list.
 pub(crate) fn annotations(list: &RawValue) -> Option<Annotations> {
     let values: Vec<Value> = serde_json::from_str(list.get()).ok()?;
     if values.is_empty() {

@@ -40,8 +40,8 @@ impl Auth {
         };
         let user = find(parts).map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => ApiError::forbidden(error.to_string()),
-            // Without a challenge, since the login may use a cookie. By that, the page
-            // distinguishes it from a missing token.
+            // Without a challenge, since the login may use a cookie. The page asks for a token
+            // only after a challenge.
             _ => ApiError::new(StatusCode::UNAUTHORIZED, error.to_string()),
         })?;
         if user.id.is_empty() || user.id.len() > MAX_USER_ID || user.id.contains(char::is_control) {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::session_store::SessionStore;
 
-/// Implements [`SessionStore`] by calling another store: `$inner`, of the store `$store`.
+/// Implements [`SessionStore`] by calling the store that the expression `$inner` evaluates to. In
+/// this expression, `$store` is `self`.
 macro_rules! forward_session_store {
     ([$($header:tt)*], |$store:ident| $inner:expr) => {
         #[async_trait::async_trait]

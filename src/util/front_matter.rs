@@ -68,8 +68,8 @@ pub(crate) fn body(content: &[u8]) -> &[u8] {
 
 /// The two parts of a file with front matter.
 struct SplitFile<'a> {
-    /// The lines between the first one, `---`, and the next such. The end of the first line is part
-    /// of it, so that the parser counts lines as the file has them.
+    /// The lines between the two lines `---`, with the line break of the first of these, so that
+    /// the parser counts lines as the file has them.
     yaml: &'a [u8],
     body: &'a [u8],
 }

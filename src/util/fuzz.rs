@@ -1,7 +1,7 @@
 //! Random inputs for parsers inside the library.
 //!
-//! `AGENTCORE_FUZZ_ROUNDS` sets how many, and `AGENTCORE_FUZZ_SEED` the number of the first. With
-//! `--nocapture` each test prints its slowest input.
+//! `AGENTCORE_FUZZ_ROUNDS` sets the number of inputs, and `AGENTCORE_FUZZ_SEED` the seed of the
+//! first. With `--nocapture` each test prints its slowest input.
 
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@ use super::large;
 /// A body up to this size grows as it arrives; a larger body moves to a buffer of its own.
 const GROWING: usize = 1024 * 1024;
 
-/// The most memory that a body gets before as much has arrived.
+/// The first capacity of the buffer of a larger body, in bytes. It doubles as the body grows.
 const AT_ONCE: usize = 8 * 1024 * 1024;
 
 /// The start of a body.

@@ -11,7 +11,7 @@ pub(crate) const MAX_LINKS: usize = 40;
 /// Follows all links of an absolute path, even a link whose target is missing, because a write
 /// creates the target. Returns `None` after too many links.
 ///
-/// `read_link` returns the target of a link, and `None` for what exists and is none. Everything
+/// `read_link` returns the target of a link, and `None` for an entry that is no link. Everything
 /// below a missing component is missing as well, so it is not looked up. The stack does not grow
 /// with the path, which may have any length.
 ///

@@ -8,9 +8,10 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// glibc joins what was freed in small pieces, and returns the end of it to the system, when so
-/// much is freed at once. It does not map a single allocation of this size.
-const JOINED: usize = 96 * 1024;
+/// The size of an allocation that is freed after the work, in bytes. When so much is freed at once,
+/// glibc joins the small pieces that were freed before and returns the end of the heap to the
+/// system. It does neither for a larger allocation that it has mapped on its own.
+const HEAP_TRIM_LEN: usize = 96 * 1024;
 
 /// Runs blocking `work` that takes much memory on a thread that ends with it, and waits for it. The
 /// thread belongs to the caller's runtime, if there is one.
@@ -33,7 +34,7 @@ where
         let thread = builder.spawn_scoped(scope, move || {
             let _entered = runtime.as_ref().map(Handle::enter);
             let outcome = work();
-            drop(black_box(Vec::<u8>::with_capacity(JOINED)));
+            drop(black_box(Vec::<u8>::with_capacity(HEAP_TRIM_LEN)));
             outcome
         });
         let thread = thread.map_err(|error| {

@@ -11,8 +11,8 @@ use crate::util::links::follow_links;
 use super::root::Root;
 
 impl Root {
-    /// Returns the path without links, from the root on. It names a file and opens nothing: opening
-    /// it checks again that it is below the root.
+    /// Returns the absolute path without links, as it is displayed. Nothing is opened: a later open
+    /// of the path checks again that the file is below the root.
     pub(super) fn real_path(&self, path: &str) -> Result<String> {
         let full_path = self.real().join(self.relative(path)?);
         let real_path = follow(&full_path).map_err(|error| self.error(path, error))?;

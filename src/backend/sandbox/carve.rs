@@ -1,4 +1,5 @@
-//! Folders without the denied paths in them: Landlock allows, and takes nothing back.
+//! Folders without the denied paths in them. A rule of Landlock can only allow access, so the
+//! entries of a folder with a denied path are allowed one by one.
 
 use std::path::{Path, PathBuf};
 

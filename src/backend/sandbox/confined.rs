@@ -14,7 +14,7 @@ use super::policy::Sandbox;
 use super::private::PrivateFolder;
 use super::report::SandboxReport;
 
-/// A sandbox and what belongs to it on this machine. Clones share the private folder.
+/// A sandbox and the private folder of its commands. Clones share the folder.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Confined {
     sandbox: Sandbox,
@@ -48,10 +48,10 @@ impl Confined {
         Ok(environment)
     }
 
-    /// Runs `start` on a thread that is under the sandbox, and with it all processes that `start`
-    /// starts. They are held to the denied paths as well.
+    /// Runs `start` on a thread of its own. The sandbox and the denied paths restrict this thread
+    /// and all processes that `start` starts.
     ///
-    /// The thread is made for this and ends with it: what restricts it cannot be taken off.
+    /// The thread ends with `start`, because its restrictions cannot be removed.
     pub(in super::super) async fn run<T: Send + 'static>(
         &self,
         denied: Vec<DeniedPath>,
@@ -71,7 +71,7 @@ impl Confined {
         let runtime = Handle::current();
         let (sender, outcome) = oneshot::channel();
         let work = move || {
-            // The child is registered with the runtime that started it.
+            // A process is registered with the runtime of the thread that starts it.
             let _entered = runtime.enter();
             let result = confinement
                 .restrict(&report, &denied)

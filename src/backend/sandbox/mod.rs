@@ -1,4 +1,4 @@
-//! The access of a command, enforced by the kernel.
+//! Limits of the access of a command, enforced by the kernel.
 
 mod carve;
 #[cfg(unix)]

@@ -28,9 +28,10 @@ const MIN_HEAP: usize = 64 * 1024;
 /// search cannot be interrupted: in the worst case measured, this takes a few seconds.
 const MAX_WORK: usize = 128 * 1024 * 1024;
 
-/// Returns the maximum number of bytes to search at once for an expression. One search takes time
-/// in proportion to the bytes and, where a state machine for the expression grows too large, to its
-/// positions. The machine of a plain expression, of texts and alternatives alone, does not.
+/// Returns the maximum number of bytes to search at once for an expression. The time of a search
+/// grows with the bytes and, if the state machine for the expression gets too large, with its
+/// positions. The state machine of a plain expression never gets too large: it consists of texts,
+/// alternatives, and the beginnings and ends of lines.
 ///
 /// # Errors
 ///

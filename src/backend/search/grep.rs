@@ -122,7 +122,7 @@ impl Grepper {
         })
     }
 
-    /// Searches a file. Returns `false` once the search is complete.
+    /// Searches a file. Returns `false` if no further files are needed.
     pub(super) fn search_file(&mut self, path: String, content: Haystack<'_>) -> bool {
         if !self.path_filter.shows(&path) {
             self.matches.withheld = true;
@@ -157,8 +157,8 @@ impl Grepper {
             self.matches.skipped += 1;
         }
 
-        // Lines before the first NUL byte of a binary file are not reported either. A file whose
-        // first match has no room has more matches all the same.
+        // Lines before the first NUL byte of a binary file are not reported either. A file without
+        // a counted match may have one for which there was no room: then the search ends below.
         if binary || (file.count == 0 && !overflowed) {
             return true;
         }

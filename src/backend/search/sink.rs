@@ -13,7 +13,8 @@ use super::query::{GrepFile, GrepLine, GrepMode};
 /// The maximum length of a line, in characters; a longer line is cut.
 const MAX_LINE_CHARS: usize = 2_000;
 
-/// About the memory of a line without its text, which counts as bytes of text: lines may be empty.
+/// The approximate memory that a line takes in addition to its text, in bytes. It counts as text,
+/// because lines may be empty.
 const LINE_OVERHEAD: usize = 64;
 
 /// The lines of one file.

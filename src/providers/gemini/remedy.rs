@@ -15,7 +15,8 @@ use super::contents::NOTHING;
 use super::signatures::{SIGNATURE, strip};
 
 /// Returns the second body for `error`, if the server refused a signature in `body` or required a
-/// missing one. Later requests of the run omit the signatures as well.
+/// missing one. The signatures are removed; the first call of each answer has the placeholder
+/// instead. Later requests of the run omit the signatures as well.
 pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Option<Remedy> {
     let text = error.text().to_lowercase();
     if !text.contains("thought signature") && !text.contains("thought_signature") {

@@ -10,9 +10,9 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time for which an unused connection is kept.
 const POOL_IDLE: Duration = Duration::from_secs(90);
 
-/// Returns a client for this scheme: the process's shared one for the runtime that asks, built at
-/// its first use, so that the system's certificates are read only by programs that need them. Each
-/// connect timeout has its own client, because the timeout belongs to the connection pool.
+/// Returns the client for this scheme and connect timeout that all callers in one runtime share. It
+/// is built at its first use, so that only programs that need the system's certificates read them.
+/// Each connect timeout has its own client, because the timeout belongs to the connection pool.
 pub(super) fn client(scheme: Scheme, connect_timeout: Duration) -> ClientResult {
     static SHARED: Clients<(Scheme, Duration)> = Clients::new();
 

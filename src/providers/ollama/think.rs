@@ -32,8 +32,8 @@ pub(super) fn think_value(mode: &ThinkingMode, model: &str) -> Result<Value> {
     }
 }
 
-/// Returns the second body for `error`, if the server refused the level in `body`: most models are
-/// only switched, and older servers have no `max`.
+/// Returns the second body for `error`, if the server refused the level in `body`: most models have
+/// no levels, and older servers have no `max`.
 pub(super) fn remedy(error: &Error, body: &[u8]) -> Option<Remedy> {
     let text = error.text();
     let has_no_levels = text.contains("is not supported for this model");

@@ -14,7 +14,7 @@ use super::super::lenient::is_empty_value;
 /// The name of the field.
 const FIELD: &str = "extra_content";
 
-/// The last field of the texts of an answer.
+/// The value that the field had last in the texts of an answer.
 #[derive(Default)]
 pub(super) struct ExtraContent(Option<Box<RawValue>>);
 

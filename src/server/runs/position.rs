@@ -13,9 +13,9 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Returns the position of the reader that sent this `Last-Event-ID`. A value that is not an id
-    /// of this server is a position in a run that does not exist, since its reader has received
-    /// something.
+    /// Returns the position of the reader that sent this `Last-Event-ID`. If the value is not an id
+    /// of this server, this is a position in a run that does not exist: the reader is not new, and
+    /// receives a snapshot.
     pub(crate) fn of_reader(id: &str) -> Self {
         Self::parse(id).unwrap_or_else(|| Self {
             run_id: Arc::default(),

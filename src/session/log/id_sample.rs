@@ -6,8 +6,8 @@ use std::sync::Arc;
 /// The bytes that the allocation of an id takes in addition.
 const ID_OVERHEAD: usize = 32;
 
-/// All ids that are added, or a random part of them if they are over a size: each sample has other
-/// ids.
+/// All ids that are added, or a random part of them if all exceed a size. Each sample is a new
+/// random part, so that each id is in one of them in the end.
 pub(super) struct IdSample {
     seed: RandomState,
     /// The greatest hash of an id in the sample.

@@ -28,7 +28,7 @@ impl Address {
     /// Returns [`ErrorKind::Config`] if it cannot be parsed, or requires TLS while the feature
     /// `tls` is off.
     pub(super) fn read(url: &str) -> Result<Self> {
-        // The parser receives a plain address; with TLS it would create its own connection.
+        // Parsed as an address without TLS: the connection of this crate adds TLS itself.
         let plain_url = url
             .strip_prefix("rediss://")
             .map(|address| format!("redis://{address}"));

@@ -39,7 +39,8 @@ impl From<FailedWrite> for Error {
     }
 }
 
-/// Returns `true` if a commit that failed with this error wrote no end, so that none of it counts.
+/// Returns `true` if a commit that failed with this error did not write the end of its transaction,
+/// so that the transaction has no effect.
 /// After any other error, the contents of the disk are unknown until it is read again.
 pub(super) fn is_undone(error: &rusqlite::Error) -> bool {
     matches!(

@@ -32,8 +32,8 @@ const MAX_VARIABLES: usize = 256;
 /// Held until the process ends.
 static SECRETS: OnceLock<Vec<Secret>> = OnceLock::new();
 
-/// Registers the secrets in the environment; once a process, for commands see the environment that
-/// the process began with.
+/// Registers the secrets in the environment, once in a process: commands can read only the
+/// environment that the process began with.
 pub(super) fn register() {
     SECRETS.get_or_init(|| secrets(std::env::vars_os()));
     #[cfg(feature = "http")]

@@ -38,7 +38,9 @@ impl PipeEnd {
 /// All by which the processes of one command are recognized.
 #[derive(Debug)]
 pub(in super::super::super) struct Evidence {
+    /// The entry for [`MARK`] in the environment, with its end.
     needle: Vec<u8>,
+    /// The id of this process.
     own: i32,
     leader: i32,
     /// The start time of the leader; older processes are not the command's.
@@ -57,7 +59,7 @@ pub(super) enum Relation {
     DecidedByParent,
     /// It was starting a program, or about to end: it may have evidence when it is read again.
     Starting,
-    /// It is older than the command, or this process.
+    /// It is this process, or it is older than the command.
     Unrelated,
 }
 

@@ -14,8 +14,10 @@ pub(super) struct Process {
 /// The environment of a process, as it was when its program was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Environment {
+    /// It has the mark of the command.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code))]
     Marked,
+    /// It does not have the mark, or may not be read.
     Other,
     /// No data: a program is being started, or the process is about to end.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code))]

@@ -11,7 +11,7 @@ use crate::sdk::SdkMessage;
 pub(super) const PROTOCOL_VERSION: &str = "1.0";
 
 /// An event with the subagent that it belongs to. Clients remove fields that the protocol does not
-/// know, so that others are in `metadata`.
+/// have, so further data is in `metadata`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Tagged<'a> {

@@ -27,7 +27,8 @@ pub(super) trait Side: Sync {
     fn message(&self, key: &str, id: &str) -> Self::Message;
     fn id(message: &Self::Message) -> &str;
     async fn publish(&self, message: Self::Message) -> Result<()>;
-    /// Consumes messages, including the messages of `key`.
+    /// Returns the next message, or `None` if the bus is closed. An inbound message may have
+    /// another key.
     async fn consume(&self, key: &str) -> Result<Option<Delivery<Self::Message>>>;
 
     /// Publishes messages with these ids and one key.

@@ -331,7 +331,7 @@ pub(super) async fn about(store: &impl SessionStore) -> Result<()> {
     same_state("twice at once", &load(store, "a").await?.state, &expected)
 }
 
-pub(super) async fn beside(store: &impl SessionStore) -> Result<()> {
+pub(super) async fn other_data(store: &impl SessionStore) -> Result<()> {
     let todos = |texts: &[&str]| Record::Todos {
         todos: Arc::new(texts.iter().map(|text| Todo::new(*text, *text)).collect()),
     };

@@ -198,7 +198,7 @@ pub(super) async fn dropped(store: &impl SessionStore) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn dropped_wholes(store: &impl SessionStore) -> Result<()> {
+pub(super) async fn dropped_saves_forks_and_deletes(store: &impl SessionStore) -> Result<()> {
     let mut now = full("a");
     let lease = store.lease("a").await?;
     store.save(&lease, &now).await?;

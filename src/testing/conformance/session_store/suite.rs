@@ -55,7 +55,7 @@ where
     failures.check("data about a run", contents::about(&make().await).await);
     failures.check(
         "data other than the history",
-        contents::beside(&make().await).await,
+        contents::other_data(&make().await).await,
     );
     failures.check("large messages", contents::large(&make().await).await);
     failures.check("ids", contents::odd_ids(&make().await).await);
@@ -74,7 +74,7 @@ where
     );
     failures.check(
         "saves, copies and removals that are dropped",
-        leases::dropped_wholes(&make().await).await,
+        leases::dropped_saves_forks_and_deletes(&make().await).await,
     );
     failures.check("creating", copies::creating(&make().await).await);
     failures.check("forking", copies::forking(&make().await).await);
