@@ -18,7 +18,7 @@ pub(super) enum Trust {
     Untrusted(&'static [&'static str]),
 }
 
-/// The maximum size of the defaults of a file, once for each agent that receives them, in bytes.
+/// The maximum size of the defaults that all agents of a file receive together, in bytes.
 const MAX_COPIED_BYTES: usize = 32 * 1024 * 1024;
 
 /// The values of a file.

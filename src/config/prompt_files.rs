@@ -99,7 +99,7 @@ impl AgentConfig {
                 FileLocation::Workspace(path) => path,
                 FileLocation::Machine(path) => {
                     shared_memory.extend(shared.add_file(&path)?);
-                    // Each user has an own file next to the shared one, for the agent's notes.
+                    // Each user has a separate file next to the shared one, for the agent's notes.
                     let name = path
                         .file_name()
                         .map(|name| name.to_string_lossy().into_owned());

@@ -7,7 +7,7 @@ use crate::model::ModelResponse;
 use crate::util::hash::IdSet;
 use crate::util::unique_names::UniqueNames;
 
-/// The name of calls without an id.
+/// The beginning of the ids of calls that the provider gave no id.
 const NO_ID: &str = "call";
 
 /// The ids of all calls in a history. Some providers use an id again, or give none; sent back

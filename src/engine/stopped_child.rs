@@ -9,8 +9,8 @@ use crate::run::RunContext;
 /// A child run in progress. If it is dropped because its parent was stopped, its `Drop` keeps the
 /// child's text for the result of the parent's call.
 ///
-/// It must be dropped after the futures of the run, because the drop of an attempt keeps the
-/// partial response.
+/// It must be dropped after the futures of the run: a dropped attempt at a model call keeps its
+/// partial response, which may have the child's last text.
 pub(super) struct StoppedChild<'a> {
     cx: &'a RunContext,
     /// True if the text of a partial response is kept.

@@ -24,7 +24,7 @@ pub(super) const UNATTENDED: &str = "Questions cannot be answered during a heart
 #[derive(Clone)]
 pub(super) struct ChatTurn {
     pub(super) shared: Arc<GatewayShared>,
-    /// The key of the lane: the session, also for a turn without its history.
+    /// The session in whose lane the turn is. A turn without history runs in its own session.
     pub(super) session_key: Arc<str>,
     /// The session of the run, if it is deleted after the turn.
     once_id: Option<Arc<str>>,
@@ -110,8 +110,9 @@ impl ChatTurn {
         self.sent.any_chat.load(Ordering::Acquire)
     }
 
-    /// Returns `true` if the tool `message` sent a message in this turn: to any chat, or to the own
-    /// one. After the input was delivered again, calls from before are in the history only.
+    /// Returns `true` if the tool `message` sent a message in this turn, to any chat or, with
+    /// `only_own_chat`, to the chat of the turn. If the input was delivered before, the calls of
+    /// that time have no marks and are searched for in the history.
     pub(super) fn has_sent(&self, output: &RunOutput, only_own_chat: bool) -> bool {
         let mark = if only_own_chat {
             &self.sent.own_chat

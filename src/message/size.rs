@@ -9,7 +9,7 @@ use super::message::Message;
 use super::part::{Media, MediaSource, Part, ProviderBlock};
 use super::result::ToolResult;
 
-/// The overhead of an allocation that is shared or has a capacity, and of the field in JSON.
+/// The estimated overhead of a field: of its allocation in memory, and of its name in JSON.
 const FIELD: usize = 32;
 
 /// The memory of a part without its content.

@@ -24,8 +24,8 @@ impl ModelCard {
         }
     }
 
-    /// Creates the card of the model `name` at the provider of the model `id`, whose profile is
-    /// `own`.
+    /// Creates the card of the model `id`, whose profile is `own`, or with a `name` the card of the
+    /// model of that name at the same provider.
     pub(crate) fn of(id: &str, own: &ModelProfile, name: Option<&str>) -> Self {
         let Some(name) = name else {
             return Self::new(id, *own);

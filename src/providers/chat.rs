@@ -21,9 +21,9 @@ pub(super) const GAP: &str = "\n\n";
 /// The text of a message without content, which servers would refuse.
 pub(super) const EMPTY: &str = "(empty)";
 
-/// Returns a call's id in `max_bytes`: the id of another provider may be longer than an API
-/// accepts. One that is cut ends in the sixteen digits of a hash of the whole, so that two ids that
-/// differ stay different.
+/// Returns a call's id in at most `max_bytes`: the id of another provider may be longer than an API
+/// accepts. A longer id is cut and ends in the sixteen digits of its hash, so that ids that differ
+/// stay different.
 pub(super) fn short_id(id: &str, max_bytes: usize) -> Cow<'_, str> {
     if id.len() <= max_bytes {
         return id.into();
@@ -39,12 +39,13 @@ pub(super) fn short_id(id: &str, max_bytes: usize) -> Cow<'_, str> {
 pub(super) struct Function<'a> {
     #[serde(borrow)]
     pub(super) name: Text<'a>,
-    /// The object, or its text, whole or a piece of it.
+    /// The arguments: an object, or a string with its text or with a piece of it.
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// Appends the system prompt as a message, or nothing if there is none.
+/// Appends the system prompt as a message, or nothing if there is none. The messages in `lifted`,
+/// the system messages at the beginning of the request, belong to it.
 pub(super) fn write_system(
     system: &SystemPrompt,
     lifted: &[Arc<Message>],

@@ -16,7 +16,7 @@ pub(super) fn with_hosted<'a>(
     hosted: &[HostedTool],
     provider: Option<&str>,
 ) -> Result<(Cow<'a, [u8]>, Option<String>)> {
-    let warning = left_out(hosted, provider);
+    let warning = left_out_warning(hosted, provider);
     let mut own = hosted
         .iter()
         .filter(|tool| Some(&*tool.provider) == provider)
@@ -39,7 +39,7 @@ pub(super) fn with_hosted<'a>(
 }
 
 /// Returns the warning about tools of providers other than `own`; `None` if there are none.
-pub(super) fn left_out(hosted: &[HostedTool], own: Option<&str>) -> Option<String> {
+pub(super) fn left_out_warning(hosted: &[HostedTool], own: Option<&str>) -> Option<String> {
     let providers: BTreeSet<_> = hosted.iter().map(|tool| &*tool.provider).collect();
     let mut others: Vec<_> = providers.into_iter().collect();
     others.retain(|other| Some(*other) != own);

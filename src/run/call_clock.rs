@@ -18,7 +18,7 @@ pub(crate) struct CallClock {
     run: Arc<PollClock>,
     started: Instant,
     last_progress: Mutex<Duration>,
-    /// The number of [`PausedClock`]s. No time passes while there are any.
+    /// The number of [`PausedClock`]s. While there are any, the time without progress is zero.
     pauses: AtomicUsize,
 }
 
@@ -60,7 +60,7 @@ impl CallClock {
     }
 }
 
-/// Stops the clock of a call until it is dropped.
+/// Keeps the time without progress of a call at zero until it is dropped.
 pub(crate) struct PausedClock<'a>(&'a CallClock);
 
 impl<'a> PausedClock<'a> {

@@ -15,8 +15,8 @@ type Watcher = Box<dyn FnOnce(&ToolResult) + Send>;
 pub(super) struct ResultWatchers(Mutex<BTreeMap<Arc<str>, Vec<Watcher>>>);
 
 impl RunContext {
-    /// Calls `watcher` with the result of a call in progress, as the last hook leaves it. It is
-    /// dropped if the call has none.
+    /// Calls `watcher` with the result of a call in progress, as the last hook leaves it. The
+    /// watcher is dropped if the call ends without a result.
     pub(crate) fn on_result(
         &self,
         call_id: Arc<str>,

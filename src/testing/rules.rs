@@ -25,7 +25,7 @@ pub(super) fn violations(request: &ModelRequest, thinking: &HashSet<String>) -> 
     out
 }
 
-/// `[A-Za-z0-9_-]{1,64}`, which both large APIs demand.
+/// Returns `true` for a name that Anthropic and OpenAI accept: `[A-Za-z0-9_-]{1,64}`.
 fn is_tool_name(name: &str) -> bool {
     let is_legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     (1..=64).contains(&name.len()) && name.bytes().all(is_legal)

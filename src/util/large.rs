@@ -3,9 +3,9 @@
 /// Buffers below this size are allocated as usual.
 const LARGE: usize = 8 * 1024 * 1024;
 
-/// glibc maps allocations of more than 32 MiB by themselves, so that their memory returns to the
-/// system when they are freed. Smaller ones may stay with the thread that made them, and a pool
-/// has many threads.
+/// The minimum capacity of a large buffer: glibc maps allocations of more than 32 MiB by
+/// themselves, so that their memory returns to the system when they are freed. Smaller ones may
+/// stay with the thread that made them, and a pool has many threads.
 const MAPPED: usize = 32 * 1024 * 1024 + 64 * 1024;
 
 /// An empty buffer for content of `size` bytes that is gone soon. The part that is not used takes

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-/// A time that represents never where a clock cannot represent so late a moment.
+/// The wait in place of one that is too long for a clock: thirty years.
 pub(crate) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// Returns the time in milliseconds since the Unix epoch.

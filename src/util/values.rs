@@ -38,9 +38,9 @@ impl Values {
         self.0.remove(&TypeId::of::<T>())?.downcast().ok()
     }
 
-    /// Merges the values that were set in `live`, the run, while a hook ran into `self`, the values
-    /// that the hook returned. `given` are the values that the hook received. A value that the hook
-    /// itself has set, replaced or removed stays as the hook left it.
+    /// Adds to the values that a hook returned those that were set in the run while the hook ran.
+    /// `given` are the values that the hook received, and `live` are the values of the run. A value
+    /// that the hook itself has set, replaced or removed stays as the hook left it.
     pub(crate) fn adopt(&mut self, given: &Self, live: &Self) {
         for (kind, value) in &live.0 {
             let is_same =

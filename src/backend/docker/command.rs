@@ -21,9 +21,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// The maximum length of the line with which the script answers, in bytes.
 const MAX_LINE: usize = 4 * 1024;
 
-/// Makes git refuse repositories that are no `.git` folder, which a checkout may contain: after the
-/// settings that the environment has already. A count that is no number is left alone, and git
-/// fails.
+/// Commands that make git refuse bare repositories, which a checkout may contain in any folder. The
+/// setting is added to those that the environment has. If their count is not a number, it stays as
+/// it is, and git fails.
 const SAFE_REPOSITORIES: &str = "set -- \"${GIT_CONFIG_COUNT:-0}\"
 case $1 in
 *[!0-9]* | 0?*) ;;
@@ -75,15 +75,15 @@ pub(super) async fn start(
     Ok(Running::new(child, group, Ending::Message, max))
 }
 
-/// Sends the script to the client, and returns the first line of its output, or its output if it
-/// ends before that.
-async fn first_line(child: &mut Child, group: &Group, script: &str) -> Result<String> {
+/// Sends `work`, the input of the script, to the client, and returns the first line of its output,
+/// or its output if it ends before that.
+async fn first_line(child: &mut Child, group: &Group, work: &str) -> Result<String> {
     let (mut stdin, mut stdout) = (child.stdin.take(), child.stdout.take());
     let mut line = Vec::new();
     let exchange = async {
         if let Some(stdin) = &mut stdin {
             // If the client does not read its input, its exit status gives the reason.
-            drop(stdin.write_all(script.as_bytes()).await);
+            drop(stdin.write_all(work.as_bytes()).await);
         }
         while let Some(stdout) = &mut stdout {
             match stdout.read_u8().await {
@@ -112,7 +112,8 @@ fn too_long() -> Error {
     Error::new(ErrorKind::Timeout, text)
 }
 
-/// Returns the script for the shell in the container: its variables, then the command.
+/// Returns the input of the script: the variables, the setting of git, the command, and the line
+/// `end`.
 fn work(settings: &DockerBuilder, command: &Command, end: &str) -> Result<String> {
     let mut work = String::new();
     for (name, value) in settings.env.iter().chain(&command.env) {

@@ -40,9 +40,9 @@ fn kind(letter: u8) -> Option<EntryKind> {
     })
 }
 
-/// Parses a listing: kind and name of each entry, each with a NUL at its end, a NUL, the sizes of
-/// the files. `None` when they do not match, for a file was created or removed meanwhile. A folder
-/// that is too large is an error.
+/// Parses a listing. It has the kind and the name of each entry, with a NUL after each name; then
+/// another NUL; then the sizes of the files. Returns `None` if they do not match, because a file
+/// was created or removed meanwhile, and an error if the folder is too large.
 pub(super) fn entries(path: &str, data: &[u8]) -> Option<Result<Vec<DirEntry>>> {
     let end = match data.first() {
         Some(0) => 0,

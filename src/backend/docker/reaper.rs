@@ -24,7 +24,7 @@ struct Reaper {
     is_running: bool,
 }
 
-/// Waits for a call on a thread, and kills it with its group after `limit`.
+/// Lets a thread wait for the end of a call, and kill it with its group after `limit`.
 pub(super) fn reap(child: Child, limit: Duration) {
     let mut reaper = lock(&REAPER);
     reaper.calls.push((child, Instant::now() + limit));

@@ -118,13 +118,13 @@ fn open_by_steps(
 
 /// Puts the parts of a path before the remaining parts, in reverse. A slash at its end stays as a
 /// `.`, which only a folder has.
-fn push(rest: &mut Vec<OsString>, path: &OsStr) {
+fn push(remaining: &mut Vec<OsString>, path: &OsStr) {
     let bytes = path.as_bytes();
     if bytes.ends_with(b"/") {
-        rest.push(OsString::from("."));
+        remaining.push(OsString::from("."));
     }
     let parts = bytes.split(|byte| *byte == b'/').rev();
-    rest.extend(
+    remaining.extend(
         parts
             .filter(|part| !part.is_empty())
             .map(|part| OsString::from_vec(part.to_vec())),

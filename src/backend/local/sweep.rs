@@ -35,7 +35,7 @@ pub(super) fn is_temporary(name: &CStr) -> bool {
 
 impl Swept {
     /// Returns `true` if the folder has not been swept yet, and marks it as swept.
-    fn is_news(&self, folder: &OwnedFd) -> bool {
+    fn insert(&self, folder: &OwnedFd) -> bool {
         let Ok(stat) = fs::fstat(folder) else {
             return false;
         };
@@ -51,7 +51,7 @@ impl Swept {
 /// Removes the files of writes that never ended, once for each folder. It is a courtesy: nothing
 /// depends on whether it succeeds.
 pub(super) fn sweep(folder: &OwnedFd, swept: &Swept) {
-    if !swept.is_news(folder) {
+    if !swept.insert(folder) {
         return;
     }
 

@@ -50,8 +50,8 @@ impl Capture {
         lock(&self.0).take()
     }
 
-    /// Returns the output kept since the last call, for a stream that continues: what its next
-    /// bytes may make a character or a secret stays.
+    /// Returns the output kept since the last call, for a stream that continues. The beginning of a
+    /// character or of a secret, which the next bytes may complete, stays for the next call.
     pub(super) fn take_decided(&self) -> Captured {
         let mut output = lock(&self.0);
         let (decided, open) = output.take().split_open();

@@ -1,6 +1,6 @@
 //! The support of this kernel for Landlock and seccomp filters.
 
-/// Landlock and seccomp filters, as far as there are any.
+/// The support of a kernel for Landlock and for seccomp filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
     /// The version of Landlock; 0 when there is none.
@@ -8,7 +8,7 @@ pub(super) struct Kernel {
     pub(super) seccomp: bool,
 }
 
-/// Queries the kernel, once.
+/// Returns the support of this kernel. It is queried once.
 #[cfg(target_os = "linux")]
 pub(super) fn current() -> Kernel {
     use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! A regular expression that bounded work interrupts.
+//! [`Interruptible`], the matcher of a search that can be cancelled.
 
 use std::io::{self, Read};
 
@@ -39,7 +39,7 @@ impl Interruptible<'_> {
 
         // On the last line, later matches are on a line that is already reported.
         while line_end < haystack.len() {
-            let offset = resumed(haystack, group);
+            let offset = resume_offset(haystack, group);
 
             // As in the searcher, the remaining bytes are a separate haystack.
             let Some(next) = self.find(&haystack[offset..])? else {
@@ -51,7 +51,7 @@ impl Interruptible<'_> {
                 break;
             }
 
-            group = Match::new(first.start(), resumed(haystack, next));
+            group = Match::new(first.start(), resume_offset(haystack, next));
             if group.end() > line_end {
                 line_end = end_of_line(haystack, next);
             }
@@ -101,7 +101,7 @@ impl Matcher for Interruptible<'_> {
 }
 
 /// The offset at which the search continues after a match.
-fn resumed(haystack: &[u8], found: Match) -> usize {
+fn resume_offset(haystack: &[u8], found: Match) -> usize {
     let past_empty = usize::from(found.is_empty());
     (found.end() + past_empty).min(haystack.len())
 }

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use crate::util::hash::fnv1a;
 
-/// The maximum length, in bytes, of a channel's name that is used unchanged in a subject. A server
-/// accepts names of 255 bytes.
+/// The maximum length of the escaped name of a channel in a subject, in bytes. A server accepts
+/// names of 255 bytes.
 const MAX_TOKEN: usize = 160;
-/// The part of a longer name that is kept.
+/// The length of the beginning that is kept of a longer name, in bytes.
 const HEAD: usize = 100;
 
 /// Returns the subject token of a session, a hash of its key. Sessions with the same hash share

@@ -10,7 +10,7 @@ use crate::util::text::head;
 pub(super) const NAME: &str = "subagent";
 /// The maximum number of turns of a subagent.
 const MAX_TURNS: u32 = 10;
-/// The maximum length of the result that the user sees, in characters.
+/// The maximum length of the output that the user sees, in characters.
 const MAX_DISPLAY: usize = 500;
 const PROMPT: &str = "You are a subagent. Complete the task on your own with the tools you have, \
     and end with a summary of the result.";
@@ -22,8 +22,8 @@ const PROMPT: &str = "You are a subagent. Complete the task on your own with the
 /// agents, and at most 10 turns. It runs as a [child](crate::Session::child_of) of that run, in a
 /// session `PARENT:sub:subagent:CALL-RESPONSE`, shortened as for
 /// [`Agent::as_tool`](crate::Agent::as_tool) if it is too long. The result is
-/// `Subagent task completed:` with lines for `Label`, `Iterations` and `Result`; the user sees its
-/// first 500 characters. A gateway adds this tool to its agents.
+/// `Subagent task completed:` with lines for `Label`, `Iterations` and `Result`; the user sees the
+/// first 500 characters of the subagent's output. A gateway adds this tool to its agents.
 pub fn subagent() -> FuncTool {
     let description = "Runs a subagent on a task and returns its result. It sees nothing of this \
         conversation, so the task needs everything.";

@@ -4,7 +4,7 @@ use crate::model::{Catalog, ModelProfile};
 
 /// The context window of a model the catalog does not list yet.
 const WINDOW: u64 = 200_000;
-/// Its output limit: the smallest of the current models'.
+/// Its output limit: the smallest of the models of Claude 4 and later.
 const OUTPUT: u32 = 32_000;
 
 /// Returns the profile of `model`; a `claude-*` that the catalog does not list has limits but no
@@ -24,8 +24,8 @@ pub(super) fn profile(model: &str) -> ModelProfile {
     })
 }
 
-/// Returns the name that Anthropic gives the model, without the maker and the region that Bedrock
-/// has in front of it, and its version after it.
+/// Returns Anthropic's name of a model. On Bedrock, the region and the maker precede that name, and
+/// a version follows it.
 fn anthropic_name(model: &str) -> &str {
     let name = match model.split_once("anthropic.") {
         Some((region, name)) if region.is_empty() || region.ends_with('.') => name,

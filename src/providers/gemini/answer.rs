@@ -111,7 +111,7 @@ impl AnswerWriter<'_> {
         Ok(())
     }
 
-    /// Writes a call. The first one of an answer has a signature where they are checked.
+    /// Writes a call. The first call of an answer has a signature if the model requires one.
     fn call(&mut self, call: &ToolCall, out: &mut Items<'_>) -> Result<()> {
         let mut fields = self.own_fields(call.extra.as_deref());
         fields.remove("functionCall");

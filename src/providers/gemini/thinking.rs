@@ -7,7 +7,7 @@ use crate::model::{ModelRequest, ThinkingMode};
 
 use super::super::gemini_family::ThinkingControl;
 
-/// The efforts of models with budgets.
+/// The budgets for efforts, in tokens.
 const BUDGETS: &[(&str, i64)] = &[("low", 1_024), ("medium", 8_192), ("high", 24_576)];
 
 /// The lowest budget of a model that always thinks.

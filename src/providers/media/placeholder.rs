@@ -12,9 +12,11 @@ pub(in crate::providers) fn is_left_out(part: &Part, takes_images: bool) -> bool
     !takes_images && matches!(part, Part::Image(_))
 }
 
-/// The text that replaces media that are not sent: that an image was omitted and its type, for a
-/// model that accepts none; for what an API has no form for, the content of a document of text
-/// under its name, else the kind and the name. `None` for a part that is no media.
+/// Returns the text that replaces media that are not sent; `None` for a part that is no media.
+///
+/// For an image to a model that accepts none, it is a note with the type of the image. For a
+/// document of text, it is the name and the content. For other media that the API has no form for,
+/// it is the kind with the URL, the id or the name.
 pub(in crate::providers) fn placeholder(part: &Part, takes_images: bool) -> Option<String> {
     let (kind, media) = media_of(part)?;
     if is_left_out(part, takes_images) {

@@ -17,7 +17,7 @@ use super::super::connection::Connection;
 use super::super::decode::{EventOptions, Framing, recorded};
 use super::super::encode::EncodedCalls;
 use super::super::env;
-use super::super::hosted::left_out;
+use super::super::hosted::left_out_warning;
 use super::super::media::{Target, check};
 use super::super::send::{ProviderRequest, send_request};
 use super::super::window;
@@ -220,7 +220,9 @@ impl Model for Ollama {
             body: encoded.body,
             framing: Framing::Lines,
             event_options: EventOptions::of(&request),
-            warnings: left_out(&request.hosted_tools, None).into_iter().collect(),
+            warnings: left_out_warning(&request.hosted_tools, None)
+                .into_iter()
+                .collect(),
             max_body: usize::MAX,
             remedy: Some(Box::new(remedy)),
         };

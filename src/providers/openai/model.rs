@@ -18,7 +18,7 @@ use super::super::connection::{Connection, KeyFormOrigin, MAX_OPENAI_BODY};
 use super::super::decode::{EventOptions, Framing, recorded};
 use super::super::encode::{Encoded, EncodedCalls};
 use super::super::gemini_family;
-use super::super::hosted::left_out;
+use super::super::hosted::left_out_warning;
 use super::super::media::{Target, check};
 use super::super::send::{ProviderRequest, send_request};
 use super::super::token_count::count_tokens;
@@ -349,7 +349,7 @@ impl Model for OpenAi {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let hosted_warning = left_out(&request.hosted_tools, None);
+        let hosted_warning = left_out_warning(&request.hosted_tools, None);
         let provider_request = ProviderRequest {
             endpoint: &self.connection.endpoint,
             body: encoded.body,

@@ -57,7 +57,7 @@ pub(super) fn pieces_of<'a>(
 pub(super) struct MediaForms {
     /// The provider of the files that the server has.
     pub(super) files_of: Arc<str>,
-    /// True if the model takes the types of images of OpenAI's models alone.
+    /// True if the model takes only the types of images that OpenAI's models take.
     pub(super) has_openai_images: bool,
 }
 

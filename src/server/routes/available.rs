@@ -82,7 +82,7 @@ async fn tools(
             sources.entry(tool.name).or_insert(tool.source);
         }
     }
-    // A server without agents has the registered ones.
+    // Registered tools are listed even if no agent has them.
     for name in app.registry.tools().names(caller.id()) {
         sources.entry(name).or_insert_with(|| "external".to_owned());
     }

@@ -34,7 +34,7 @@ struct FormatQuery {
 #[derive(Debug)]
 pub(super) struct StreamRequest {
     pub(super) format: StreamFormat,
-    /// True if the request asks for a stream, and not only accepts anything.
+    /// True if the request names a format, or if its header `Accept` names the type of a stream.
     pub(super) is_explicit: bool,
     /// The id of the last event that the reader has received.
     pub(super) last_event_id: Option<String>,

@@ -13,8 +13,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Returns a time, at least `after`, that no other write of this store has, so that lists have
-    /// an order.
+    /// Returns a time, at least `after`. Unless `after` is in the future, no other write of this
+    /// store has the same time, so that lists have an order.
     pub(super) fn next_time(&self, after: u64) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));

@@ -394,7 +394,7 @@ impl From<&WireError> for Error {
     }
 }
 
-/// Returns the kind of this name; none for the name of a newer version's.
+/// Returns the kind of this name; `None` if it is not known, such as a kind of a newer version.
 fn kind(name: &str) -> Option<ErrorKind> {
     let name: StrDeserializer<'_, ValueError> = name.into_deserializer();
     ErrorKind::deserialize(name).ok()

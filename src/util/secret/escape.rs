@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-/// One way to write a text differently.
+/// A kind of escapes in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escape {
     /// `%41`, as in addresses.
     Percent,
     /// `\n`, `\/`, `\u0041`, as in JSON and in the `Debug` of Rust.
     Backslash,
-    /// Lines, as in long base64.
+    /// Line breaks, as in long base64.
     LineBreak,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A process that calls `setsid`, or a daemon, is no longer in the group. Making this process the
 //! reaper of such orphans would do so for the whole program around this crate, which may wait for
-//! children of its own. So the process table is searched for them, by all that a process inherits.
+//! children of its own. So the process table is searched for them, by what a process inherits: its
+//! session, its pipes and a variable of its environment.
 
 mod evidence;
 #[cfg(not(target_os = "linux"))]

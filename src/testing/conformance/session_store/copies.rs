@@ -10,7 +10,7 @@ use crate::session::{AgentState, Inputs, Record, SessionStore, StoredSession};
 use super::check::{fails, load, message, same, same_state, texts, wrong};
 use super::contents::full;
 
-/// Returns a session with everything in it, and a call that has begun.
+/// Writes a session with everything in it and a call that has begun, and returns its state.
 async fn write(store: &impl SessionStore, id: &str) -> Result<AgentState> {
     let lease = store.lease(id).await?;
     let mut state = full(id);
