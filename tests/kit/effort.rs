@@ -1,32 +1,33 @@
-//! The amount of work of a test: cases of a property, places to cut at, processor time.
+//! The amount of work of a test: the cases of a property, the offsets of cuts, the processor time.
 
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Sets the cases of each property; with it, recordings are cut at every byte.
+/// The variable with the number of cases of each property. If it is set, recordings are cut at
+/// every byte.
 const CASES: &str = "AGENTCORE_PROPERTY_CASES";
 
-/// The recordings up to this length are always cut at every byte.
+/// The maximum length of a recording that is always cut at every byte.
 const SHORT: usize = 600;
-/// The distance between the cuts in the plain parts of a longer recording.
+/// The distance between cuts in a longer recording, except where they are denser.
 const STRIDE: usize = 7;
 
-/// The time after which work without an end is given up, also on a machine with much other work.
+/// The time limit of work that should end by itself, with room for a busy machine.
 const LONGEST: Duration = Duration::from_secs(1_200);
 
 fn wanted_cases() -> Option<u32> {
     std::env::var(CASES).ok().map(|text| text.parse().unwrap())
 }
 
-/// The number of cases of a property: `default`, or as many as the environment asks for.
+/// The number of cases of a property: `default`, or the number that [`CASES`] has.
 pub fn cases(default: u32) -> u32 {
     wanted_cases().unwrap_or(default)
 }
 
-/// Returns the offsets at which to cut a recorded stream, in order, with 0 and the length. For a
-/// short stream, these are all offsets. For a longer one, they are the offsets near the ends of
-/// lines and in characters of several bytes, the first and the last ones, and some of the others.
+/// Returns the offsets at which to cut a recorded stream, in order, including 0 and the length. A
+/// short stream is cut at every offset. A longer one is cut near its line ends and multi-byte
+/// characters, at its first and last offsets, and at every [`STRIDE`]th offset.
 pub fn cuts(bytes: &[u8]) -> Vec<usize> {
     let len = bytes.len();
     let is_special = |offset: usize| {
@@ -45,7 +46,7 @@ pub fn cuts(bytes: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-/// The processor time of this thread, where the system tells it.
+/// Returns the processor time of this thread; 0 where it is not available.
 fn cpu_seconds() -> i64 {
     #[cfg(unix)]
     return rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).tv_sec;
@@ -53,8 +54,8 @@ fn cpu_seconds() -> i64 {
     return 0;
 }
 
-/// Does `work` on a thread of its own, and expects it to use fewer seconds of processor time there
-/// than `max_cpu_seconds`.
+/// Runs `work` on a new thread, and asserts that it uses less than `max_cpu_seconds` of processor
+/// time there.
 pub fn ends_within<T: Send + 'static>(
     max_cpu_seconds: i64,
     work: impl FnOnce() -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! The helpers of the tests of the shipped hooks.
+//! Helpers for tests of the hooks of this crate.
 
 use agentcore::Hook;
 use agentcore::backend::{Backend, MemoryBackend};
@@ -6,7 +6,7 @@ use agentcore::testing::ScriptedModel;
 
 use crate::kit::{agent, warnings, watch};
 
-/// A file of `tests/data/hooks` without its last line end.
+/// A file of `tests/data/hooks` without its trailing line end.
 pub fn golden(file: &str) -> &str {
     file.strip_suffix('\n').unwrap_or(file)
 }
@@ -15,7 +15,8 @@ pub fn pretty(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap()
 }
 
-/// The system prompt of the first request of an agent with this hook, and the warnings of the run.
+/// Returns the system prompt of the first request of an agent with this hook, and the warnings of
+/// the run.
 pub async fn prompt(hook: impl Hook) -> (String, Vec<String>) {
     let model = ScriptedModel::new().say("done");
     let agent = agent(model.clone()).hook(hook).build().unwrap();

@@ -1,4 +1,4 @@
-//! Spellings of a key, and what was logged.
+//! Spellings of a key, leaks of it, and the output of logging.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -11,8 +11,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
-/// The spellings of `key` in which servers and commands repeat it. Texts around a base64 spelling
-/// differ in their length, so that the key begins at each of the three places of a group.
+/// The spellings in which servers and commands may repeat `key`. The base64 spellings have texts of
+/// different lengths before the key, so that it begins at each of the three offsets within a group.
 pub fn spellings(key: &str) -> Vec<(String, String)> {
     let mut out = vec![("raw".to_owned(), key.to_owned())];
     let mut add = |name: String, text: String| out.push((name, text));
@@ -71,7 +71,8 @@ fn at_even(key: &str) -> bool {
     key.len().is_multiple_of(2)
 }
 
-/// The bytes that `chosen` picks as `%XX`, and those that may not stand in an address.
+/// Percent-encodes the bytes whose offsets `chosen` picks, and those that an address must not
+/// contain.
 fn percent(key: &str, chosen: impl Fn(usize) -> bool, upper: bool) -> String {
     let mut out = String::new();
     for (at, byte) in key.bytes().enumerate() {
@@ -88,8 +89,9 @@ fn percent(key: &str, chosen: impl Fn(usize) -> bool, upper: bool) -> String {
     out
 }
 
-/// The longest piece of `key` in `text`, however it is spelled, that is longer than six bytes. A
-/// piece of digits alone is no leak: a text may contain durations, which have any digits.
+/// Describes the first leak of `key` in `text`: a spelling of the whole key, or a piece of seven
+/// bytes of it. A piece that has digits only is no leak: a text may contain durations, which have
+/// any digits.
 pub fn leak(text: &str, key: &str) -> Option<String> {
     for (name, spelling) in spellings(key) {
         if text.contains(&spelling) {
@@ -112,16 +114,16 @@ pub fn assert_no_leak(text: &str, key: &str, what: &str) {
 
 /// Passes the events of this thread to `subscriber` until the guard is dropped.
 ///
-/// While the process has only one subscriber, a thread without it that is the first to reach a
-/// place where something is logged disables that place for all threads. A second subscriber, which
-/// receives nothing, prevents this.
+/// While the process has only one subscriber, a thread without it that is the first to reach a log
+/// statement disables that statement for all threads. A second subscriber, which receives nothing,
+/// prevents this.
 pub fn listen(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
     static OTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
     LazyLock::force(&OTHER);
     tracing::subscriber::set_default(subscriber)
 }
 
-/// Everything that is logged, spans included.
+/// Everything that is logged, including spans.
 #[derive(Clone, Default)]
 pub struct Logged(Arc<Mutex<String>>);
 
@@ -168,7 +170,7 @@ impl Subscriber for Logged {
     fn exit(&self, _: &Id) {}
 }
 
-/// An error and its sources, in each way they print.
+/// Formats an error and its sources with `Display` and `Debug`.
 pub fn printed(error: &(dyn std::error::Error + 'static)) -> String {
     let mut out = String::new();
     let mut next = Some(error);

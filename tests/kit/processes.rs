@@ -1,4 +1,4 @@
-//! Processes that tests started, and whether they are still there.
+//! Processes that tests start.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 /// The time limit of a command that [`timed_out`] ends: longer than any test waits.
 pub const LIMIT: Duration = Duration::from_secs(300);
 
-/// A shell, its child and a grandchild that ignores `SIGTERM`, each of which writes its id.
+/// A shell, its child and a grandchild that ignores `SIGTERM`. Each writes its id to a file.
 pub const FAMILY: &str = "echo $$ > one; sleep 300 & echo $! > two; \
     sh -c 'trap \"\" TERM; echo $$ > three; while true; do sleep 300; done' & wait";
 
-/// A shell that ends at `SIGTERM`, and a program that then takes a moment to write `cleaned`. It
-/// has begun when there is `up`.
+/// A shell that ends at `SIGTERM`, and a child that then takes a moment to write `cleaned`. The
+/// file `up` exists once the child runs.
 pub const OUTLIVED: &str = "sh -c 'trap \"sleep 0.3; : > cleaned; exit 0\" TERM; : > up; \
     while true; do sleep 0.05; done' > /dev/null 2>&1 & wait";
 
-/// The ids of a [`FAMILY`] that began in `folder`.
+/// Returns the ids of a [`FAMILY`] that runs in `folder`.
 pub async fn family(folder: &Path) -> [u32; 3] {
     let path = |name| folder.join(name);
     [
@@ -26,7 +26,7 @@ pub async fn family(folder: &Path) -> [u32; 3] {
     ]
 }
 
-/// Reads a process id from a file once it is there.
+/// Waits until a file has a process id, and returns it.
 pub async fn pid_in(path: &Path) -> u32 {
     let read = || {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -49,12 +49,11 @@ pub async fn dies(pid: u32) {
     until(&format!("process {pid} is still alive"), || !is_alive(pid)).await;
 }
 
-/// Runs `work`, and advances tokio's clock by its time limit when `begun` is done. Returns the
-/// outputs of both. So the time limit ends after what `begun` waits for, however slow the machine
-/// is.
+/// Runs `work`, and advances tokio's clock by `limit` after `begun`, so that the time limit never
+/// ends before `begun` does, also on a slow machine. Returns both outputs.
 ///
-/// The command may begin before its time limit does. If the clock was advanced before that, it is
-/// advanced again after 20 seconds, which is longer than a command has between its two signals.
+/// If the clock was advanced before the command's time limit began, it is advanced again after 20
+/// seconds, which is longer than the time between the two signals of a command.
 pub async fn timed_out<T, B>(
     work: impl Future<Output = T>,
     begun: impl Future<Output = B>,
@@ -82,12 +81,12 @@ pub async fn timed_out<T, B>(
     tokio::join!(work, begun)
 }
 
-/// Waits until there is a file.
+/// Waits until a file exists.
 pub async fn written(path: &Path) {
     until(&format!("{path:?} was not written"), || path.exists()).await;
 }
 
-/// Waits for something that is about to happen.
+/// Waits until `is_so` returns `true`. Panics with `what` after a minute.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_so() {

@@ -20,7 +20,7 @@ pub fn streamed_text(messages: &[SdkMessage]) -> String {
     messages.iter().filter_map(SdkMessage::text_delta).collect()
 }
 
-/// A hook that repeats a call once; `change` makes the request of both attempts.
+/// A hook that retries a failed call once; `change` makes the request of both attempts.
 pub fn retrying(change: impl Fn(ModelRequest) -> ModelRequest + Send + Sync + 'static) -> FnHook {
     hook::wrap_model_call("retrying", move |request, next| {
         let request = change(request);
@@ -33,7 +33,7 @@ pub fn retrying(change: impl Fn(ModelRequest) -> ModelRequest + Send + Sync + 's
     })
 }
 
-/// A model whose first answer fails after "Hal", and whose second is "Hello".
+/// A model whose first answer fails after "Hal", and whose second answer is "Hello".
 pub fn fails_midway() -> ScriptedModel {
     ScriptedModel::new()
         .events(vec![

@@ -1,4 +1,4 @@
-//! The helpers of the tests of runs.
+//! Helpers for tests of runs.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use agentcore::{
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-/// Things that happened, in order. Clones share it.
+/// A log of events, in order. Clones share it.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -30,7 +30,7 @@ impl Log {
     }
 }
 
-/// A value that panics when it is dropped, unless another panic unwinds.
+/// A value that panics when it is dropped, unless the thread is already panicking.
 pub struct Bomb;
 
 impl Drop for Bomb {
@@ -77,7 +77,7 @@ pub fn stuck() -> FuncTool {
     })
 }
 
-/// A tool that sleeps `n` seconds and logs the beginning and the end.
+/// A tool that sleeps `n` seconds and logs its beginning and its end.
 pub fn nap(log: &Log) -> FuncTool {
     let log = log.clone();
     FuncTool::new("nap", "Sleeps", any_object(), move |_cx, args: Value| {
@@ -92,17 +92,17 @@ pub fn nap(log: &Log) -> FuncTool {
     })
 }
 
-/// Sleeps so many seconds of the runtime's clock.
+/// Sleeps this number of seconds of the runtime's clock.
 pub async fn sleep(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
-/// Reads a run to its end. Returns its messages.
+/// Reads a run to its end, and returns its messages.
 pub async fn collect(run: Run) -> Vec<SdkMessage> {
     run.collect().await
 }
 
-/// Reads a run to its end. Returns its messages and its outcome.
+/// Reads a run to its end, and returns its messages and its outcome.
 pub async fn watch(mut run: Run) -> (Vec<SdkMessage>, Result<agentcore::RunOutput>) {
     let mut messages = Vec::new();
     while let Some(message) = run.next().await {
@@ -169,7 +169,7 @@ pub fn roles(messages: &Messages) -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// A gate from a function.
+/// A permission gate from a function.
 pub struct Gate<F>(pub F);
 
 #[async_trait]
@@ -182,12 +182,12 @@ where
     }
 }
 
-/// Asks before every call.
+/// A gate that asks about every call.
 pub fn asking() -> impl PermissionGate {
     Gate(|request: &GateRequest| ToolDecision::ask(format!("run {}?", request.call.name)))
 }
 
-/// The stored history of a session.
+/// Returns the stored history of a session.
 pub async fn stored(agent: &Agent, id: &str) -> Messages {
     let state = agent.session(id).state().await.unwrap();
     state.expect("the session exists").messages
@@ -204,14 +204,14 @@ pub async fn child_sessions(store: &dyn SessionStore, call: &str) -> Vec<Arc<str
     list.map(|info| info.id).filter(is_of_call).collect()
 }
 
-/// The id of the session of the subagent that a call started.
+/// Returns the id of the session of the subagent that a call started.
 pub async fn child_session(store: &dyn SessionStore, call: &str) -> Arc<str> {
     let ids = child_sessions(store, call).await;
     assert_eq!(ids.len(), 1, "{ids:?}");
     ids[0].clone()
 }
 
-/// The text of this name in `tests/data/subagents/texts.txt`.
+/// Returns the text of this name in `tests/data/subagents/texts.txt`.
 pub fn text_of(name: &str) -> String {
     let lines = include_str!("../data/subagents/texts.txt").lines();
     let mut texts = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));

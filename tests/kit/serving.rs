@@ -1,10 +1,10 @@
-//! Short ways to a server with scripted answers.
+//! Servers with scripted answers, and short accessors for their requests.
 
 use agentcore::model::{ModelEvent, ModelResponse, ResponseFold};
 use agentcore::testing::fault_server::{Framing, Received};
 use agentcore::testing::{FaultServer, Reply};
 
-/// A server that gives these replies in order, and the last one for ever.
+/// Starts a server that sends these replies in order, and repeats the last one.
 pub async fn serve(replies: impl IntoIterator<Item = Reply>) -> FaultServer {
     let server = FaultServer::start().await.unwrap();
     for reply in replies {
@@ -19,7 +19,7 @@ pub fn last(server: &FaultServer) -> Received {
     server.requests().pop().unwrap()
 }
 
-/// A request's body.
+/// Returns the body of a request.
 pub fn text(request: &Received) -> &str {
     std::str::from_utf8(&request.body).unwrap()
 }
@@ -29,7 +29,7 @@ pub fn events(body: &str) -> Reply {
     Reply::sse([body]).header("request-id", "req_1")
 }
 
-/// An answer of this status with these header lines and this body.
+/// A response with this status, these header lines and this body.
 pub fn status(status: u16, headers: &str, body: &str) -> Reply {
     let headers = headers.lines().filter_map(|line| line.split_once(": "));
     headers
@@ -40,7 +40,7 @@ pub fn status(status: u16, headers: &str, body: &str) -> Reply {
         .send(body.to_owned())
 }
 
-/// The response of these events, or their first error.
+/// Returns the response of these events, or their first error.
 pub fn fold(events: Vec<agentcore::Result<ModelEvent>>) -> agentcore::Result<ModelResponse> {
     let mut fold = ResponseFold::new();
     for event in events {

@@ -3,11 +3,11 @@
 use std::process::Command;
 
 const CHILD: &str = "AGENTCORE_SMALL_STACK";
-/// The stack of a runtime's worker.
+/// The stack size of a runtime's worker.
 pub const STACK: usize = 2 * 1024 * 1024;
 
-/// Runs `case` on a thread with a small stack in a child process and expects it to end well.
-/// `test` is the path of the test that calls this, from the root of the tests.
+/// Runs `case` on a thread with a small stack in a child process, and asserts that it succeeds.
+/// `test` is the path of the calling test within the test binary.
 pub fn survives(test: &str, case: impl FnOnce() + Send + 'static) {
     if std::env::var_os(CHILD).is_some() {
         let thread = std::thread::Builder::new().stack_size(STACK);
@@ -18,8 +18,8 @@ pub fn survives(test: &str, case: impl FnOnce() + Send + 'static) {
     passes_alone(&mut program, test, CHILD);
 }
 
-/// Runs a test in a child process that has the variable `mark`, and expects it to pass. `program`
-/// starts this test binary; `test` is the path of the test, from the root of the tests.
+/// Runs a test in a child process that has the variable `mark`, and asserts that it passes.
+/// `program` starts this test binary; `test` is the path of the test within it.
 pub fn passes_alone(program: &mut Command, test: &str, mark: &str) {
     let output = program
         .args(["--exact", test, "--nocapture", "--test-threads=1"])

@@ -17,7 +17,7 @@ pub trait Spy: Send + Sync + 'static {
 
     async fn load(&self) {}
 
-    /// After a load has read, and before it returns.
+    /// Is called after a load has read and before it returns.
     async fn read(&self) {}
 
     async fn list(&self) {}

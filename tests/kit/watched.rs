@@ -1,4 +1,4 @@
-//! Files in memory whose calls a test sees and changes.
+//! Files in memory whose calls a test observes and changes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 type OnChange = dyn Fn(&str) -> Result<()> + Send + Sync;
 type OnStat = dyn Fn(&str, Metadata) -> Metadata + Send + Sync;
 
-/// Files in memory whose calls a test sees and changes.
+/// Files in memory whose calls a test observes and changes.
 #[derive(Clone)]
 pub struct Watched {
     pub files: MemoryBackend,
@@ -27,7 +27,7 @@ impl Watched {
         }
     }
 
-    /// Files that nobody may change.
+    /// Files that cannot be changed.
     pub fn read_only(files: MemoryBackend) -> Self {
         Self::new(files).on_change(|_| {
             let text = "the disk is read-only";
@@ -44,7 +44,7 @@ impl Watched {
         }
     }
 
-    /// Sets the function that changes the metadata of a path before they are returned.
+    /// Sets the function that changes the metadata of a path before it is returned.
     pub fn on_stat(
         self,
         on_stat: impl Fn(&str, Metadata) -> Metadata + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! A temporary folder, and one beside it that nothing may reach.
+//! A temporary workspace, and a folder next to it that no tool may reach.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// `a/in.txt` with `inside` in it, and `out/secret` beside the root.
+    /// Creates `a/in.txt` with `inside` in it, and `out/secret` next to the root.
     pub fn new() -> Self {
         let held = tempfile::tempdir().unwrap();
         let base = held.path().canonicalize().unwrap();
@@ -53,7 +53,7 @@ impl Workspace {
         assert!(made.success());
     }
 
-    /// The names of files that writes left behind.
+    /// Returns the temporary files that writes have left.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.root.clone()];

@@ -1,7 +1,7 @@
-//! A strict Messages API.
+//! A strict server of the Messages API.
 //!
 //! It signs its thinking with a hash of the model, the system prompt, the tools and all messages
-//! before it, and refuses a request with thinking behind another conversation, with the texts of
+//! before it. It refuses a request whose thinking follows another conversation, with the texts of
 //! Anthropic's server.
 
 use std::collections::hash_map::DefaultHasher;
@@ -30,17 +30,17 @@ const FIELDS: &[&str] = &[
     "messages",
 ];
 
-/// The scripted answers, and what the server has given and refused.
+/// The scripted answers, and the requests that the server has answered or refused.
 #[derive(Default)]
 pub struct Double {
     script: Script,
-    /// The prefixes of its thinking, by signature.
+    /// The hash of the conversation before each thinking block, by the block's signature.
     signed: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Double {
-    /// Starts a server that gives these blocks in order, and a text after them. Blocks of thinking
-    /// get their signature from the server.
+    /// Starts a server that answers with these blocks in order, and with a text after them. The
+    /// server signs the thinking blocks.
     pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
         Self::start_behind(|_| Ok(()), answers).await
     }
@@ -61,7 +61,7 @@ impl Double {
         self.script.refusals()
     }
 
-    /// Makes all thinking that it gave belong to other conversations.
+    /// Changes all stored hashes, so that the thinking sent so far is refused from now on.
     pub fn forget(&self) {
         for prefix in self.signed.lock().unwrap().values_mut() {
             *prefix = 0;
@@ -89,7 +89,7 @@ impl Double {
         }
     }
 
-    /// The blocks that answer this body, or the text of the refusal.
+    /// Returns the blocks that answer this body, or the text of the refusal.
     pub fn answer(&self, body: &Value) -> Result<Vec<Value>, String> {
         self.check(body)?;
         let next = self.script.next();
@@ -190,8 +190,8 @@ fn check_ids(messages: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that a message has the result of each call in the answer before it, at its beginning, and
-/// nothing else while a tool of the server has not finished.
+/// Checks that a message begins with the results of all calls of the answer before it, and has
+/// nothing else while a server tool is unfinished.
 fn check_results(before: &[Value], index: usize, blocks: &[Value]) -> Result<(), String> {
     let Some(answer) = before
         .last()
@@ -234,8 +234,8 @@ fn check_results(before: &[Value], index: usize, blocks: &[Value]) -> Result<(),
     Ok(())
 }
 
-/// Checks that the answer that opened the last round of calls begins with thinking, which a budget
-/// needs.
+/// Checks that the answer that began the current round of calls starts with thinking, which a
+/// budget requires.
 fn check_round(messages: &[Value]) -> Result<(), String> {
     let has_results = |index: usize| messages[index].to_string().contains("\"tool_result\"");
     let mut start = messages.len();
@@ -255,7 +255,7 @@ fn check_round(messages: &[Value]) -> Result<(), String> {
     }
 }
 
-/// The hash of everything in front of an answer. Marks of the prompt cache do not count.
+/// Returns the hash of everything before an answer, without the marks of the prompt cache.
 fn prefix(body: &Value, messages: &[Value]) -> u64 {
     let mut text = body["model"].to_string();
     for part in [&body["system"], &body["tools"]]
@@ -295,7 +295,7 @@ pub fn call(id: &str, name: &str, input: &Value) -> Value {
     json!({"type": "tool_use", "id": id, "name": name, "input": input})
 }
 
-/// A stream that gives each block whole.
+/// A stream that has one delta per block.
 fn stream(blocks: &[Value]) -> Reply {
     let has_call = blocks.iter().any(|block| block["type"] == "tool_use");
     let reason = if has_call { "tool_use" } else { "end_turn" };

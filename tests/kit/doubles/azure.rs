@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::chat::Refusal;
 
-/// The key that the double takes.
+/// The key that the double accepts.
 pub const KEY: &str = "azure-key-1234";
 
-/// The token of Entra ID that it takes.
+/// The Entra ID token that the double accepts.
 pub const TOKEN: &str = "entra-token-1234";
 
 /// Checks the address, the key and the fields of a request. The classic API has the deployment in
-/// its path and a version in its query; in the other one the model is the deployment.
+/// its path and a version in its query; in the newer API, the model is the deployment.
 pub fn check(request: &Received, _: &[Vec<Value>]) -> Result<(), Refusal> {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let is_classic = path == "/openai/deployments/dep/chat/completions";

@@ -1,11 +1,11 @@
-//! The rules of Bedrock's endpoints that have the shape of other APIs.
+//! The rules of Bedrock's endpoints that are compatible with other APIs.
 
 use agentcore::testing::fault_server::Received;
 use serde_json::{Value, json};
 
 use super::chat::{Refusal, list, unknown_field};
 
-/// The key that the doubles take, as a bearer token.
+/// The key that the doubles accept, as a bearer token.
 pub const KEY: &str = "bedrock-api-key-1234";
 
 /// The fields that a request to Chat Completions may have.
@@ -26,7 +26,7 @@ const FIELDS: &[&str] = &[
     "response_format",
 ];
 
-/// The blocks that messages of the Messages API may have.
+/// The blocks that messages to the Messages API may have.
 const BLOCKS: &[&str] = &[
     "text",
     "image",
@@ -37,7 +37,8 @@ const BLOCKS: &[&str] = &[
     "tool_result",
 ];
 
-/// Checks a request to Chat Completions. Reasoning may come back in the field that it was given in.
+/// Checks a request to Chat Completions. Reasoning is accepted only in the field in which it was
+/// sent.
 pub fn check_chat(request: &Received, given: &[Vec<Value>]) -> Result<(), Refusal> {
     check_key(request, "/v1/chat/completions").map_err(of_openai)?;
     check_chat_body(&request.json(), given)
@@ -131,7 +132,7 @@ pub fn check_messages_body(body: &Value) -> Result<(), Refusal> {
         return Err(of_anthropic((404, "not_found_error", text)));
     }
 
-    // The tools of Anthropic's own server are not there.
+    // Bedrock has none of the tools that run on Anthropic's own server.
     let unknown = |place: &str, kind: &Value| {
         let text = format!("{place}: Input tag {kind} found using 'type' does not match");
         Err(of_anthropic((400, "invalid_request_error", text)))
@@ -207,7 +208,7 @@ fn unreadable(text: &str) -> String {
     format!("Failed to deserialize the JSON body into the target type: {text}")
 }
 
-/// The pieces of a field of an answer, joined.
+/// Joins the pieces of a field of an answer.
 fn joined(answer: &[Value], name: &str) -> Option<Value> {
     let pieces: Vec<&str> = answer
         .iter()

@@ -1,6 +1,6 @@
 //! A strict server of Chat Completions.
 //!
-//! It gives scripted deltas, and refuses what the rules of one server refuse. The rules are
+//! It answers with scripted deltas, and refuses requests by the rules of one server. The rules are
 //! functions of the other modules.
 
 use std::sync::{Arc, Mutex};
@@ -15,10 +15,11 @@ use super::script::{Script, serve};
 /// The status and the body of a refusal.
 pub type Refusal = (u16, Value);
 
-/// Checks a request. The second argument has the deltas of each answer that the server has given.
+/// A check of a request. The second argument has the deltas of each answer that the server has
+/// sent.
 pub type Check = fn(&Received, &[Vec<Value>]) -> Result<(), Refusal>;
 
-/// The scripted answers, and what the server has given and refused.
+/// The scripted answers, and the requests that the server has answered or refused.
 pub struct Double {
     script: Script,
     given: Mutex<Vec<Vec<Value>>>,
@@ -26,7 +27,7 @@ pub struct Double {
 }
 
 impl Double {
-    /// Starts a server that gives these deltas in order, and the text `ok` after them.
+    /// Starts a server that answers with these deltas in order, and with the text `ok` after them.
     pub async fn start(
         check: Check,
         answers: impl IntoIterator<Item = Vec<Value>>,
@@ -39,8 +40,8 @@ impl Double {
         serve(double, Self::reply).await
     }
 
-    /// The messages of the last request, after a run of `agent` that calls tools, and one more in
-    /// the same session. The server must have refused none.
+    /// Runs `agent`, which calls tools, and then once more in the same session. Returns the
+    /// messages of the last request. The server must not have refused any request.
     pub async fn converse(&self, agent: &Agent, server: &FaultServer) -> (RunOutput, Vec<Value>) {
         let output = agent.session("s").run("Go").await.unwrap();
         agent.session("s").run("Once more").await.unwrap();
@@ -49,7 +50,7 @@ impl Double {
         (output, list(&body["messages"]).to_vec())
     }
 
-    /// Adds an answer behind the others.
+    /// Adds an answer after the others.
     pub fn push(&self, answer: Vec<Value>) {
         self.script.push(answer);
     }
@@ -72,7 +73,7 @@ impl Double {
     }
 }
 
-/// The text of a refusal; empty without one.
+/// Returns the text of a refusal; empty without one.
 pub fn text_of(checked: Result<(), Refusal>) -> String {
     checked
         .err()
@@ -80,7 +81,7 @@ pub fn text_of(checked: Result<(), Refusal>) -> String {
         .unwrap_or_default()
 }
 
-/// A stream that gives each delta in a chunk of its own.
+/// A stream with one chunk per delta.
 pub fn stream(deltas: &[Value]) -> Reply {
     let has_calls = deltas.iter().any(|delta| delta.get("tool_calls").is_some());
     let reason = if has_calls { "tool_calls" } else { "stop" };
@@ -99,7 +100,7 @@ pub fn stream(deltas: &[Value]) -> Reply {
     Reply::sse(frames)
 }
 
-/// A whole answer in one document.
+/// A complete answer in one document.
 pub fn document(message: &Value) -> Reply {
     let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
     Reply::json(
@@ -108,7 +109,7 @@ pub fn document(message: &Value) -> Reply {
     )
 }
 
-/// A call of the tool `echo`, as one delta.
+/// A call of the tool `echo` in one delta.
 pub fn call(index: usize, id: &str, text: &str) -> Value {
     let arguments = json!({"text": text}).to_string();
     json!({"tool_calls": [{"index": index, "id": id, "type": "function",
@@ -119,7 +120,7 @@ pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The first field of an object that is not among `fields`.
+/// Returns the first field of an object that is not among `fields`.
 pub fn unknown_field<'a>(object: &'a Value, fields: &[&str]) -> Option<&'a str> {
     let mut names = object
         .as_object()

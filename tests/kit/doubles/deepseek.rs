@@ -12,7 +12,7 @@ pub fn check_request(request: &Received, _: &[Vec<Value>]) -> Result<(), Refusal
     check(&request.json()).map_err(refusal)
 }
 
-/// The text of the refusal of a body.
+/// Checks a body; the error is the text of the refusal.
 pub fn check(body: &Value) -> Result<(), &'static str> {
     if body["thinking"]["type"] == "disabled" {
         return Ok(());

@@ -1,7 +1,7 @@
-//! A strict Gemini API.
+//! A strict server of the Gemini API.
 //!
-//! It gives scripted parts, each as it will be verified later, and refuses requests with the texts
-//! of Google's server.
+//! It answers with scripted parts, remembers them for the check of their signatures, and refuses
+//! requests with the texts of Google's server.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,13 +21,13 @@ const FIELDS: &[&str] = &[
     "safetySettings",
 ];
 
-/// The signature of calls that the server did not make.
+/// The signature of calls that another model made.
 pub const PLACEHOLDER: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
 const MISSING: &str = "Function call is missing a thought_signature in functionCall parts. This is \
                        required for tools to work correctly.";
 
-/// The scripted answers, and what the server has given and refused.
+/// The scripted answers, and the requests that the server has answered or refused.
 #[derive(Default)]
 pub struct Double {
     script: Script,
@@ -35,7 +35,7 @@ pub struct Double {
 }
 
 impl Double {
-    /// Starts a server that gives these parts in order, and the text `ok` after them.
+    /// Starts a server that answers with these parts in order, and with the text `ok` after them.
     pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
         let double = Self {
             script: Script::new(answers),
@@ -44,7 +44,7 @@ impl Double {
         serve(double, Self::reply).await
     }
 
-    /// Adds an answer behind the others.
+    /// Adds an answer after the others.
     pub fn push(&self, answer: Vec<Value>) {
         self.script.push(answer);
     }
@@ -53,12 +53,13 @@ impl Double {
         self.script.refusals()
     }
 
-    /// Forgets what it gave: its signatures are then foreign, as after a change of the model.
+    /// Forgets the answers sent so far, so that their signatures are refused, as after a change of
+    /// the model.
     pub fn forget(&self) {
         self.given.lock().unwrap().clear();
     }
 
-    /// The parts that answer this request, or the text of the refusal.
+    /// Returns the parts that answer this request, or the text of the refusal.
     pub fn answer(&self, path: &str, body: &Value) -> Result<Vec<Value>, String> {
         if let Err(refusal) = self.check(path, body) {
             self.script.refuse(&refusal);
@@ -96,7 +97,7 @@ impl Double {
         self.check_signatures(list(&body["contents"]))
     }
 
-    /// Every signature must be at the part that it was given with.
+    /// Checks that every signature is at the part that it was sent with.
     fn check_signatures(&self, contents: &[Value]) -> Result<(), String> {
         let given = self.given.lock().unwrap();
         let answers = contents.iter().filter(|content| content["role"] == "model");
@@ -115,7 +116,7 @@ impl Double {
     }
 }
 
-/// Checks a body to a model, but for the origin of its signatures.
+/// Checks a body to a model, except for the origin of its signatures.
 pub fn check_body(model: &str, body: &Value) -> Result<(), String> {
     for name in body.as_object().unwrap().keys() {
         if !FIELDS.contains(&&**name) {
@@ -139,7 +140,7 @@ pub fn check_body(model: &str, body: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the type of data, if there are any.
+/// Checks a media type, if there is one.
 fn check_type(media_type: &Value) -> Result<(), String> {
     let Some(name) = media_type.as_str() else {
         return Ok(());
@@ -157,7 +158,7 @@ fn check_type(media_type: &Value) -> Result<(), String> {
     }
 }
 
-/// The model in a path, which must end in the query of a stream.
+/// Returns the model in a path, which must end with the method and the query of a stream.
 fn model_of(path: &str) -> Result<String, String> {
     let name = path.split_once("/models/").map(|(_, name)| name);
     let name = name.and_then(|name| name.strip_suffix(":streamGenerateContent?alt=sse"));
@@ -171,7 +172,8 @@ fn is_modern(model: &str) -> bool {
         .all(|start| !model.starts_with(start))
 }
 
-/// True if the part is the one that was given. A call may have an id in place of none.
+/// Returns `true` if the part is the one that was sent. A call that was sent without an id may have
+/// one.
 fn is_same(own: &Value, part: &Value) -> bool {
     let mut own = own.clone();
     if let Some(call) = own.get_mut("functionCall")
@@ -245,7 +247,7 @@ fn check_thinking(model: &str, config: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the roles of the contents, and the number of the results behind each answer.
+/// Checks the roles of the contents, and the number of results after each answer.
 fn check_turns(contents: &[Value]) -> Result<(), String> {
     if contents.first().is_none_or(|first| first["role"] != "user") {
         return Err("Please ensure that multiturn requests begin with a user turn.".to_owned());
@@ -298,7 +300,7 @@ fn check_turns(contents: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the first call of each answer behind the last text of the user.
+/// Checks that the first call of each answer after the user's last text has a signature.
 fn check_current_turn(contents: &[Value]) -> Result<(), String> {
     let is_text =
         |content: &Value| content["role"] == "user" && count(content, "functionResponse") == 0;
@@ -322,7 +324,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text, word by word.
+/// A text in one part per word.
 pub fn words(words: &str) -> Vec<Value> {
     words.split_inclusive(' ').map(text).collect()
 }
@@ -340,7 +342,7 @@ pub fn thought(text: &str) -> Value {
     json!({"text": text, "thought": true})
 }
 
-/// A call with a signature, unless that is empty, and an id, unless that is.
+/// A call with a signature and an id, unless they are empty.
 pub fn call(id: &str, name: &str, args: &Value, signature: &str) -> Value {
     let mut part = json!({"functionCall": {"name": name, "args": args}});
     if !id.is_empty() {
@@ -352,12 +354,12 @@ pub fn call(id: &str, name: &str, args: &Value, signature: &str) -> Value {
     part
 }
 
-/// A stream that gives each part in a chunk of its own.
+/// A stream with one chunk per part.
 pub fn stream(parts: &[Value]) -> Reply {
     stream_until(parts, "STOP")
 }
 
-/// The same, which ends for this reason.
+/// A stream like that of [`stream`], which ends for this reason.
 pub fn stream_until(parts: &[Value], reason: &str) -> Reply {
     let usage = json!({"promptTokenCount": 10, "candidatesTokenCount": 5});
     let mut chunks: Vec<_> = parts

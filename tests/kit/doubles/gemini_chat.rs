@@ -1,4 +1,4 @@
-//! The rules of Gemini behind Chat Completions.
+//! The rules of Gemini's endpoint for Chat Completions.
 
 use agentcore::testing::fault_server::Received;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::chat::{Refusal, list};
 use super::gemini::PLACEHOLDER;
 
-/// The fields that a request must not have, since the server does not know them.
+/// The fields that the server does not accept.
 const UNKNOWN: &[&str] = &["seed", "top_k", "reasoning", "extra_content"];
 
 pub fn check(request: &Received, given: &[Vec<Value>]) -> Result<(), Refusal> {
@@ -58,12 +58,12 @@ fn refusal(text: &str) -> Refusal {
     (400, json!([{"error": error}]))
 }
 
-/// The field with a signature.
+/// The field that holds a signature.
 pub fn signed(signature: &str) -> Value {
     json!({"google": {"thought_signature": signature}})
 }
 
-/// A delta of a call without an index, with a signature unless that is empty.
+/// A delta with a call that has no index, and a signature unless it is empty.
 pub fn call(id: &str, text: &str, signature: &str) -> Value {
     let arguments = json!({"text": text}).to_string();
     let mut call = json!({"id": id, "type": "function",

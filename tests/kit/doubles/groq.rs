@@ -45,7 +45,7 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
         }
     }
 
-    // The words of each family of models.
+    // The efforts that each family of models accepts.
     let model = body["model"].as_str().unwrap();
     let efforts: &[&str] = match model {
         _ if model.starts_with("openai/gpt-oss") => &["low", "medium", "high"],
@@ -60,7 +60,7 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
     }
 }
 
-/// The error about a call that the model wrote wrongly.
+/// The error about an invalid call of the model.
 pub fn tool_use_failed() -> Value {
     json!({"error": {
         "message": "Failed to call a function. Please adjust your prompt. See 'failed_generation' for \
@@ -71,7 +71,7 @@ pub fn tool_use_failed() -> Value {
     }})
 }
 
-/// The same error in place of an answer that was to stream.
+/// The same error as an event of a stream.
 pub fn tool_use_failed_in_stream() -> Reply {
     Reply::sse([format!("event: error\ndata: {}\n\n", tool_use_failed())])
 }

@@ -64,7 +64,7 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
     check_order(messages)
 }
 
-/// The refusal of a field that is not known.
+/// The refusal of an unknown field.
 fn forbidden(place: &[&str]) -> Refusal {
     let place: Vec<&str> = ["body"].iter().chain(place).copied().collect();
     let detail = json!({"type": "extra_forbidden", "loc": place,
@@ -128,7 +128,7 @@ fn check_message(message: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks the documents and the recordings.
+/// Checks documents and audio.
 fn check_media(model: &Value, chunk: &Value) -> Result<(), Refusal> {
     let invalid = |text: &str| Err(invalid("invalid_request_file", "3310", text));
     if let Some(url) = chunk.get("document_url") {
@@ -150,7 +150,7 @@ fn check_media(model: &Value, chunk: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks the order of the roles, and the results of each answer.
+/// Checks the order of the roles, and that there are as many results as calls.
 fn check_order(messages: &[Value]) -> Result<(), Refusal> {
     let wrong_order = |text: &str| invalid("invalid_request_message_order", "3230", text);
     for pair in messages.windows(2) {

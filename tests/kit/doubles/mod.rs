@@ -1,4 +1,4 @@
-//! Servers that refuse what the real ones refuse.
+//! Servers that refuse the requests that the real servers refuse.
 
 pub mod anthropic;
 pub mod azure;

@@ -1,7 +1,7 @@
-//! A strict Ollama.
+//! A strict Ollama server.
 //!
-//! It gives scripted messages and refuses requests with the texts of the real server, which decodes
-//! bodies into Go's types and leaves out the fields that these do not have.
+//! It answers with scripted messages and refuses requests with the texts of the real server, which
+//! decodes bodies into Go types and ignores the fields that these do not have.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::script::{Script, serve};
 
-/// The thinking of the model.
+/// The kind of thinking that the model supports.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Thinking {
     None,
@@ -21,17 +21,17 @@ pub enum Thinking {
     Levels,
 }
 
-/// The scripted answers, and what the server has refused.
+/// The scripted answers, and the requests that the server has refused.
 pub struct Double {
     script: Script,
     thinking: Thinking,
-    /// The levels that this version of the server reads.
+    /// The levels that this version of the server accepts.
     levels: &'static [&'static str],
 }
 
 impl Double {
-    /// Starts a server whose model thinks in this way. It gives these messages in order, and the
-    /// text `ok` after them.
+    /// Starts a server whose model supports this kind of thinking. It answers with these messages
+    /// in order, and with the text `ok` after them.
     pub async fn start(
         thinking: Thinking,
         levels: &'static [&'static str],

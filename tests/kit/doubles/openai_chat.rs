@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::chat::{Refusal, list, unknown_field};
 
-/// The key that the double takes.
+/// The key that the double accepts.
 pub const KEY: &str = "sk-openai-1234";
 
 /// The fields that a request may have.
@@ -37,11 +37,11 @@ const MESSAGE_FIELDS: &[(&str, &[&str])] = &[
     ("tool", &["role", "content", "tool_call_id"]),
 ];
 
-/// The longest id of a call.
+/// The maximum length of a call's id.
 const ID_LEN: usize = 40;
 
-/// The models of the double, with their default effort and the efforts that they take. From
-/// GPT-5.4 on, function tools need the effort `none`.
+/// The models of the double, with their default effort and the efforts that they accept. From
+/// GPT-5.4 on, function tools require the effort `none`.
 const MODELS: &[(&str, &str, &[&str])] = &[
     ("gpt-4.1", "none", &[]),
     ("gpt-audio", "none", &[]),
@@ -90,7 +90,7 @@ fn invalid(text: &str, param: Option<&str>) -> Refusal {
     (400, json!({"error": error}))
 }
 
-/// Checks what the model takes.
+/// Checks that the model accepts the fields.
 fn check_model(body: &Value) -> Result<(), Refusal> {
     let name = body["model"].as_str().unwrap();
     let Some((_, default_effort, efforts)) = MODELS.iter().find(|(known, ..)| *known == name)
@@ -206,7 +206,7 @@ fn check_part(
     Err(invalid(&text, Some(place)))
 }
 
-/// Checks that the results of an answer's calls stand directly behind it.
+/// Checks that the results of an answer's calls directly follow it.
 fn check_results(messages: &[Value]) -> Result<(), Refusal> {
     let mut open_ids: Vec<&Value> = Vec::new();
     for message in messages {
@@ -240,7 +240,8 @@ fn check_closed(open_ids: &[&Value]) -> Result<(), Refusal> {
     Err(invalid(&text, Some("messages")))
 }
 
-/// Checks the schema of an answer: an object, which is closed and whole if it is strict.
+/// Checks the schema of an answer: an object and, if strict, one that is closed and requires every
+/// property.
 fn check_format(format: &Value) -> Result<(), Refusal> {
     let form = &format["json_schema"];
     if format["type"] != "json_schema" {
@@ -264,7 +265,7 @@ fn check_format(format: &Value) -> Result<(), Refusal> {
     strict_fault(schema).map_or(Ok(()), refuse)
 }
 
-/// The reason why the strict mode refuses a schema.
+/// Returns the reason why the strict mode refuses a schema.
 pub fn strict_fault(schema: &Value) -> Option<&'static str> {
     if schema.get("$ref").is_some() {
         let is_alone = schema.as_object().is_some_and(|fields| fields.len() == 1);

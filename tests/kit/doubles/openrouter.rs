@@ -1,12 +1,11 @@
-//! The rules of OpenRouter in front of models that sign their reasoning.
+//! The rules of OpenRouter for models that sign their reasoning.
 
 use agentcore::testing::fault_server::Received;
 use serde_json::{Map, Value, json};
 
 use super::chat::{Refusal, list};
 
-/// Refuses requests in which the answers with calls do not have the reasoning that they were given
-/// with.
+/// Refuses a request if an answer with calls lacks the reasoning that it was sent with.
 pub fn check(request: &Received, given: &[Vec<Value>]) -> Result<(), Refusal> {
     check_body(&request.json(), given)
 }
@@ -26,7 +25,7 @@ pub fn check_body(body: &Value, given: &[Vec<Value>]) -> Result<(), Refusal> {
         return Err(refusal(text));
     }
 
-    // Reasoning of another server has no place in an own answer.
+    // An answer of this server must not have reasoning of another one.
     let is_own = |answer: &Value| {
         let ids = list(&answer["tool_calls"]).iter().map(|call| &call["id"]);
         ids.into_iter().any(|id| gave_call(given, id))
@@ -58,7 +57,7 @@ fn gave_call(given: &[Vec<Value>], id: &Value) -> bool {
     calls.into_iter().any(|call| call["id"] == *id)
 }
 
-/// The entries of an answer, with the texts of one index in one.
+/// Returns the reasoning entries of an answer, with the texts of each index joined.
 fn joined(answer: &[Value]) -> Vec<Value> {
     let mut entries: Vec<Map<String, Value>> = Vec::new();
     for piece in answer
@@ -84,14 +83,14 @@ fn joined(answer: &[Value]) -> Vec<Value> {
     entries.into_iter().map(Value::Object).collect()
 }
 
-/// A delta with a piece of text of the reasoning with this index.
+/// A delta with a piece of the reasoning text of this index.
 pub fn thought(index: usize, text: &str) -> Value {
     let piece = json!({"type": "reasoning.text", "text": text, "format": "anthropic-claude-v1",
         "index": index});
     json!({"content": "", "reasoning": text, "reasoning_details": [piece]})
 }
 
-/// A delta with the signature of the reasoning with this index.
+/// A delta with the signature of the reasoning of this index.
 pub fn signature(index: usize, signature: &str) -> Value {
     let piece = json!({"type": "reasoning.text", "signature": signature,
         "format": "anthropic-claude-v1", "index": index});

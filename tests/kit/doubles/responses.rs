@@ -1,6 +1,6 @@
-//! A strict Responses API.
+//! A strict server of the Responses API.
 //!
-//! It gives scripted output items, each item as it will be verified later, and refuses requests
+//! It answers with scripted output items, remembers each for later checks, and refuses requests
 //! with the texts of OpenAI's server.
 
 use std::sync::{Arc, Mutex};
@@ -31,13 +31,13 @@ const FIELDS: &[&str] = &[
     "input",
 ];
 
-/// Models that never reason, the second under the name of a deployment.
+/// Models that never reason; the second is the name of a deployment.
 const NEVER_REASONING: &[&str] = &["gpt-4.1", "deployment-of-4.1"];
 
 /// The code and the text of an error.
 pub type Refusal = (Option<&'static str>, String);
 
-/// The scripted answers, and what the server has given and refused.
+/// The scripted answers, and the requests that the server has answered or refused.
 #[derive(Default)]
 pub struct Double {
     script: Script,
@@ -45,7 +45,7 @@ pub struct Double {
 }
 
 impl Double {
-    /// Starts a server that gives these answers in order, and an empty text after them.
+    /// Starts a server that answers with these items in order, and with an empty text after them.
     pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
         Self::start_behind(|_| Ok(()), answers).await
     }
@@ -62,7 +62,7 @@ impl Double {
         serve(double, Self::reply).await
     }
 
-    /// Adds an answer behind the others.
+    /// Adds an answer after the others.
     pub fn push(&self, answer: Vec<Value>) {
         self.script.push(answer);
     }
@@ -71,12 +71,13 @@ impl Double {
         self.script.refusals()
     }
 
-    /// Forgets what it gave: its encrypted content is then foreign, as after a change of account.
+    /// Forgets the answers sent so far, so that their encrypted content is refused, as after a
+    /// change of account.
     pub fn forget(&self) {
         self.given.lock().unwrap().clear();
     }
 
-    /// The items that answer this body, or the code and the text of the refusal.
+    /// Returns the items that answer this body, or the code and the text of the refusal.
     pub fn answer(&self, body: &Value) -> Result<Vec<Value>, Refusal> {
         if let Err(refusal) = self.check(body) {
             self.script.refuse(&refusal.1);
@@ -186,7 +187,7 @@ impl Double {
     }
 }
 
-/// The type of an image that OpenAI's models do not take.
+/// Returns the type of the first image that OpenAI's models do not accept.
 fn unknown_image(input: &[Value]) -> Option<&str> {
     let lists = input
         .iter()
@@ -197,7 +198,8 @@ fn unknown_image(input: &[Value]) -> Option<&str> {
     types.find(|kind| !["image/png", "image/jpeg", "image/webp", "image/gif"].contains(kind))
 }
 
-/// Checks an item with an id: it must be one that was given, behind the reasoning that led to it.
+/// Checks an item with an id: the server must have sent it, and the reasoning that it was sent
+/// after must precede it.
 fn check_item(
     given: &[Vec<Value>],
     input: &[Value],
@@ -268,8 +270,8 @@ fn check_item(
     ))
 }
 
-/// Checks reasoning without an id, behind which the item must stand that it led to, with or without
-/// its own id.
+/// Checks reasoning without an id: the next item must be the one that it was sent with. That item
+/// may have an id.
 fn check_nameless_reasoning(
     given: &[Vec<Value>],
     item: &Value,
@@ -333,7 +335,7 @@ fn deltas(index: usize, item: &Value) -> Vec<Value> {
     [start, end].map(delta).into()
 }
 
-/// A stream that gives each item in pieces, and whole at its end.
+/// A stream that has each item in pieces, and complete at its end.
 pub fn stream(items: &[Value]) -> Reply {
     let response = |status: &str| {
         json!({"id": "resp", "model": "gpt-6-luna", "status": status, "output": items,

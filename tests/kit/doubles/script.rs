@@ -1,4 +1,4 @@
-//! The script of a double: the answers that it gives, and the requests that it refused.
+//! The script of a double: its answers, and the requests that it refused.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -7,10 +7,10 @@ use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use serde_json::Value;
 
-/// Checks the address, the key and the like of a request.
+/// A check of the address, the key and the like of a request.
 pub type Gate = fn(&Received) -> Result<(), (u16, Value)>;
 
-/// The script, and the gate in front of it.
+/// The script, and the gate that checks requests before it.
 pub struct Script {
     gate: Gate,
     answers: Mutex<VecDeque<Vec<Value>>>,
@@ -35,24 +35,24 @@ impl Script {
         }
     }
 
-    /// The same script behind a gate.
+    /// Adds a gate to the script.
     pub fn behind(self, gate: Gate) -> Self {
         Self { gate, ..self }
     }
 
-    /// The reply to a request that does not pass the gate.
+    /// Returns the reply to a request that the gate refuses.
     pub fn turned_away(&self, request: &Received) -> Option<Reply> {
         let (status, body) = (self.gate)(request).err()?;
         self.refuse(&body.to_string());
         Some(Reply::json(status, body.to_string()))
     }
 
-    /// Adds an answer behind the others.
+    /// Adds an answer after the others.
     pub fn push(&self, answer: Vec<Value>) {
         self.answers.lock().unwrap().push_back(answer);
     }
 
-    /// The next answer; `None` when all were given.
+    /// Returns the next answer; `None` after the last one.
     pub fn next(&self) -> Option<Vec<Value>> {
         self.answers.lock().unwrap().pop_front()
     }
@@ -68,7 +68,7 @@ impl Script {
     }
 }
 
-/// Starts a server whose replies are those of `double`.
+/// Starts a server that answers with the replies of `double`.
 pub async fn serve<D: Send + Sync + 'static>(
     double: D,
     reply: fn(&D, &Received) -> Reply,

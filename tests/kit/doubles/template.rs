@@ -1,8 +1,8 @@
-//! The rules of local servers, which put messages into the template of a model: vLLM, llama.cpp and
-//! LM Studio.
+//! The rules of local servers that render messages with the template of a model: vLLM, llama.cpp
+//! and LM Studio.
 //!
-//! The template is one of those that take one system message, at the beginning, and roles that
-//! alternate.
+//! The template is one that accepts one system message, at the beginning, and requires alternating
+//! roles.
 
 use agentcore::testing::fault_server::Received;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub fn check_body(body: &Value, kinds: &[&str]) -> Result<(), String> {
         return Err("System message must be at the beginning.".to_owned());
     }
 
-    // Results stand between two answers.
+    // Several results in a row are one turn.
     let roles = messages
         .iter()
         .map(|message| message["role"].as_str().unwrap());
