@@ -1,4 +1,4 @@
-//! The context window that a server really has: set by hand, or read where the server tells.
+//! Context windows that are set by hand, or that a server reports.
 
 use agentcore::providers::openai::Dialect;
 use agentcore::providers::{Anthropic, Ollama, OpenAi};
@@ -110,7 +110,7 @@ async fn each_local_server_is_asked_where_it_reports_its_window() {
     };
     let loaded = json!({"id": "m", "state": "loaded", "max_context_length": 131_072,
         "loaded_context_length": 8_192});
-    // Loaded with the request, with no more than this.
+    // LM Studio loads these for the request; their window is then at most the default one.
     let small = json!({"id": "m", "state": "not-loaded", "max_context_length": 16_384});
     let large = json!({"id": "m", "state": "not-loaded", "max_context_length": 1_000_000});
     for (dialect, replies, window, paths) in [

@@ -1,4 +1,4 @@
-//! Who is paid for what: every call is booked as the model's that answered it.
+//! Costs of runs: the usage of every call is recorded for the model that answered it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn priced(id: &str, dollars: f64) -> ScriptedModel {
         .with_profile(ModelProfile::default().with_prices(prices))
 }
 
-/// What a run of `agent` cost in all, and by model, in millionths of a dollar.
+/// Runs `agent`. Returns the total cost and the cost of each model, in millionths of a dollar.
 async fn bill(agent: Agent) -> (Option<u64>, Vec<(String, u64, Option<u64>)>) {
     let micros = |usd: f64| (usd * 1e6).round() as u64;
     let (messages, output) = watch(agent.run("Hi")).await;
@@ -117,7 +117,7 @@ async fn interrupted_answer_is_recorded_for_its_model() {
     assert_eq!(names, [Arc::from("b:cheap")]);
 }
 
-/// Asks another model of the same provider.
+/// A hook that requests another model of the same provider.
 fn instead(name: &'static str) -> FnHook {
     hook::wrap_model_call("instead", move |mut request, next| async move {
         request.model = Some(name.into());
@@ -166,7 +166,8 @@ async fn unpriced_model_set_by_a_hook_is_an_error_under_a_budget() {
 
 #[tokio::test]
 async fn budget_reserves_the_price_of_the_requested_model() {
-    // At 15 dollars a million the answer would be cut to some 130 tokens; at 5 it is not.
+    // At 15 dollars per million tokens the budget would lower the limit to about 130 tokens; at 5
+    // dollars it does not.
     let model = sonnet().say("Hello.");
     let agent = agent(model.clone())
         .max_budget_usd(0.002)
@@ -181,8 +182,8 @@ async fn budget_reserves_the_price_of_the_requested_model() {
 
 #[tokio::test]
 async fn budget_reserves_the_price_of_the_most_expensive_fallback() {
-    // A second answer of the first model's would be paid many times over; of the second's, what is
-    // left pays for less than two hundred tokens.
+    // An answer of the first model could be much longer within the budget; for one of the second
+    // model, the budget covers less than 200 tokens.
     let busy = || Error::new(ErrorKind::Auth, "no key");
     let cheap = priced("a:cheap", 1.0).fail(busy());
     let dear = priced("b:dear", 100.0)
@@ -200,7 +201,7 @@ async fn budget_reserves_the_price_of_the_most_expensive_fallback() {
     }
 }
 
-/// An answer that breaks off when its prompt has cost a cent.
+/// A model that fails after a prompt that cost a cent.
 fn broken_off(error: ErrorKind) -> ScriptedModel {
     priced("a:broken", 100.0).events(vec![
         Ok(ModelEvent::Usage(Usage::new(100, 0))),
@@ -288,7 +289,7 @@ async fn budget_applies_to_a_model_that_reports_no_usage() {
     assert_eq!(output.end, ExitReason::MaxBudget);
     assert!(output.usage.total_tokens() > 1000, "{:?}", output.usage);
 
-    // A stream that breaks off before its report has cost its prompt each time.
+    // Each stream that fails before its usage report has cost its prompt.
     let broken = || {
         vec![
             Ok(ModelEvent::Text("Hel".into())),
@@ -331,7 +332,7 @@ async fn partial_output_of_a_failed_attempt_counts_toward_the_budget() {
         assert!(output.usage.output_tokens > 2000, "{:?}", output.usage);
     }
 
-    // Where there is no limit, only what was reported is told.
+    // Without a limit, only reported usage counts.
     let model = priced("a:broken", 1.0)
         .events(vec![Ok(ModelEvent::Thinking(piece)), broke()])
         .say("Hello.");
@@ -399,7 +400,7 @@ async fn fallback_without_a_price_is_a_config_error_under_a_budget() {
     assert_eq!((&*output.text, output.cost), ("Hello.", None));
 }
 
-/// Is due at once, asks a model and gives this.
+/// A compactor that always calls a model, and returns this compaction.
 struct Costly(Option<Compaction>, Option<Arc<dyn Model>>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Counts of tokens by models that pass requests on to another one.
+//! Token counts of models that wrap other models, and of servers that count.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use agentcore::testing::{Cassette, FaultServer, FunctionModel, Reply, StrictMode
 use agentcore::{Error, ErrorKind, Model, ModelRequest, Result, async_trait};
 use serde_json::json;
 
-/// Counts this number of tokens; 0 is a failure.
+/// A model that counts this number of tokens; 0 is a failure.
 struct Fixed(u64);
 
 #[async_trait]
@@ -96,6 +96,6 @@ async fn llama_cpp_counts_a_request_of_chat_completions() {
     let body = counted.json();
     let fields: Vec<_> = body.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["messages", "model", "tools"]);
-    // An older server.
+    // An older server has no such endpoint.
     assert_eq!(count(model).await.unwrap(), None);
 }

@@ -1,4 +1,4 @@
-//! The fault server does to a socket what its script says.
+//! The fault server: each socket gets the bytes and faults of its script.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,14 +131,16 @@ async fn pause_uses_the_tokio_clock_and_drop_closes_all_connections() {
     let mut socket = send(&server, "GET / HTTP/1.1\r\n\r\n").await;
     server.received(2).await;
 
-    // The system connects this one; the server's task does not run before the server is dropped.
+    // The system accepts this connection; the task of the server does not run before the server is
+    // dropped.
     let waiting = std::net::TcpStream::connect(server.addr()).unwrap();
     drop(server);
 
-    // The task of the stalled connection is gone, and its socket with it.
+    // The task of the stalled connection has ended and closed its socket.
     assert_eq!(socket.read(&mut [0; 1]).await.unwrap_or(0), 0);
 
-    // So is the listener: what waited for it is closed. Its port may have another owner by now.
+    // The listener is closed too, and with it the connections that it had not accepted. Another
+    // process may own its port by now.
     waiting.set_nonblocking(true).unwrap();
     let mut waiting = TcpStream::from_std(waiting).unwrap();
     assert_eq!(waiting.read(&mut [0; 1]).await.unwrap_or(0), 0);

@@ -1,4 +1,4 @@
-//! Runs that are dropped or interrupted while they talk to a server, and what is sent after.
+//! Runs that are dropped or interrupted during a response, and the requests that follow.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::faults_kit::{ALL, Api, accepted};
 use crate::kit::{Log, any_object, asking, echo, logged, result_texts, stored};
 
-/// Reads on until the model's first words.
+/// Reads a run until the first words of the model.
 async fn first_words(run: &mut Run) {
     loop {
         let message = run.next().await.unwrap();
@@ -22,7 +22,7 @@ async fn first_words(run: &mut Run) {
     }
 }
 
-/// A server that is silent after the first words, and an agent that shows them.
+/// A server that sends nothing after the first words, and an agent that emits partial messages.
 async fn hanging(api: Api) -> (FaultServer, Agent) {
     let server = FaultServer::start().await.unwrap();
     server.reply(api.hangs());
@@ -30,12 +30,12 @@ async fn hanging(api: Api) -> (FaultServer, Agent) {
     (server, builder.build().unwrap())
 }
 
-/// A tool that never returns and says when it runs.
+/// A tool that notifies `started` and never returns.
 fn waits(name: &'static str, started: &Arc<Notify>) -> FuncTool {
     waits_with(name, started, ())
 }
 
-/// The same, whose one call holds `kept` until it is dropped.
+/// A tool like that of [`waits`]; its one call owns `kept` until the call is dropped.
 fn waits_with<T: Send + 'static>(name: &'static str, started: &Arc<Notify>, kept: T) -> FuncTool {
     let (started, kept) = (started.clone(), Mutex::new(Some(kept)));
     FuncTool::new(name, "Waits", any_object(), move |_, _| {
@@ -48,7 +48,7 @@ fn waits_with<T: Send + 'static>(name: &'static str, started: &Arc<Notify>, kept
     })
 }
 
-/// Reads a run on until `reached` is told.
+/// Reads a run until `reached` is notified.
 async fn until(run: &mut Run, reached: &Notify) {
     loop {
         tokio::select! {
@@ -59,7 +59,8 @@ async fn until(run: &mut Run, reached: &Notify) {
     }
 }
 
-/// Says one more thing in the session: all that was sent must be accepted, and the history whole.
+/// Runs the session once more. Checks that the history is complete and that the server accepts each
+/// request.
 async fn again(api: Api, server: &FaultServer, agent: &Agent) {
     server.reply(api.text("Good."));
     let output = agent.session("s").run("Again").await.unwrap();
@@ -120,7 +121,7 @@ async fn c3_interrupt_between_parallel_tools_keeps_finished_results() {
             logged("never", &log),
         ];
 
-        // Two at a time: the third begins when the second has ended.
+        // At most two calls run at once: the third begins after the second has ended.
         let builder = api.agent(&server).tools(tools).parallel_tools(2);
         let agent = builder.build().unwrap();
         let mut run = agent.session("s").run("Go");
@@ -202,7 +203,7 @@ async fn c6_run_outlives_its_agent_and_no_connection_outlives_the_run() {
     }
 }
 
-/// On a paused clock, which only moves when both sides wait.
+/// Uses a paused clock, which advances only when both sides wait.
 #[tokio::test(start_paused = true)]
 async fn c7_interrupt_ends_the_run_without_delay() {
     for api in ALL {

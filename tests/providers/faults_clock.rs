@@ -1,4 +1,4 @@
-//! A clock on the wall that jumps while a run is going on.
+//! A wall clock that jumps during runs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::kit::{asking, echo, result_texts};
 
 const CHILD: &str = "AGENTCORE_JUMPING_CLOCK";
 
-/// Moves the date by a year, forth and back, each time it is read.
+/// A library that moves the date a year forward or back at each read.
 const JUMPING: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 }
 "#;
 
-/// Where the library is that makes a program's clock jump.
+/// Compiles the library whose `LD_PRELOAD` makes a program's clock jump, and returns its path.
 fn jumping(folder: &Path) -> PathBuf {
     let library = folder.join("jumping.so");
     let mut compiler = Command::new("cc")
@@ -71,8 +71,8 @@ fn n28_wall_clock_jumps_neither_end_nor_delay_a_run() {
     assert!(said.contains("1 passed"), "{said}");
 }
 
-/// Two runs of a session that wait for everything a run can wait for, each time far shorter than
-/// the limit and far longer than a jump takes.
+/// Makes two runs of a session that use every timeout, with limits that are much longer than the
+/// waits and much shorter than a jump.
 async fn work() {
     let hours = Duration::from_secs(3600);
     let year = SystemTime::now().duration_since(SystemTime::now());
@@ -122,7 +122,7 @@ async fn work() {
     }
 }
 
-/// The same reply with time between its frames.
+/// Returns the same reply with a pause before each frame.
 fn slowly(reply: &Reply) -> Reply {
     reply
         .actions()

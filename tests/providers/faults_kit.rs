@@ -1,4 +1,4 @@
-//! What the tests of odd answers and of stopped runs share: an agent on a scripted server.
+//! Helpers for tests of faults: an agent on a scripted server, and checks of its requests.
 
 use agentcore::AgentBuilder;
 use agentcore::agent::RetryPolicy;
@@ -23,7 +23,7 @@ pub const ALL: [Api; 3] = [A, O, G];
 
 const GEMINI: &str = "gemini-3.8-flash";
 
-/// A call as it is sent: id, name, text of the arguments.
+/// A call: its id, its name and the text of its arguments.
 pub type Call<'a> = (&'a str, &'a str, &'a str);
 
 impl Api {
@@ -44,7 +44,7 @@ impl Api {
         }
     }
 
-    /// The messages of a body.
+    /// Returns the messages of a body.
     pub fn messages(self, body: &Value) -> &[Value] {
         list(match self {
             A | O => &body["messages"],
@@ -52,7 +52,7 @@ impl Api {
         })
     }
 
-    /// An answer with text and calls, and why it ends in the words of the Messages API.
+    /// An answer with text and calls. `stop` is the stop reason as the Messages API names it.
     pub fn answer(self, text: &str, calls: &[Call<'_>], stop: &str) -> Reply {
         if self == A {
             let said = (!text.is_empty()).then(|| {
@@ -103,7 +103,7 @@ impl Api {
         self.answer("", calls, "tool_use")
     }
 
-    /// An answer that is silent after its first words.
+    /// An answer that stalls after its first words.
     pub fn hangs(self) -> Reply {
         let whole = self.text("some words here");
         let mut reply = whole.clone().truncate(0);
@@ -119,8 +119,8 @@ impl Api {
     }
 }
 
-/// Arguments that are no JSON are a string. The API gives calls whole: at the output limit, those
-/// with half of their arguments are missing.
+/// Sends arguments that are no JSON as a string. Calls are never split in this API, so at the
+/// output limit a call with incomplete arguments is missing.
 fn gemini_answer(text: &str, calls: &[Call<'_>], stop: &str) -> Reply {
     let is_whole = |args: &str| serde_json::from_str::<Value>(args).is_ok();
     let calls = calls
@@ -144,7 +144,7 @@ fn gemini_answer(text: &str, calls: &[Call<'_>], stop: &str) -> Reply {
     gemini::stream_until(&parts, reason)
 }
 
-/// A Messages API stream of these blocks, each its start and one delta.
+/// A stream of the Messages API with these blocks, each as its start and one delta.
 pub fn blocks(blocks: impl Iterator<Item = (Value, Value)>, stop: &str) -> Reply {
     let mut events = vec![json!({"type": "message_start", "message": {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
@@ -178,7 +178,7 @@ fn ids<'a>(blocks: &'a [Value], kind: &str, field: &str) -> Vec<&'a str> {
     own.map(|block| block[field].as_str().unwrap()).collect()
 }
 
-/// Fails for a body that the API would not accept.
+/// Panics if the API would not accept the body.
 pub fn assert_accepted(api: Api, body: &Value) {
     let messages = api.messages(body);
     if api == G {
@@ -247,7 +247,7 @@ pub fn assert_accepted(api: Api, body: &Value) {
     assert!(!body.to_string().contains("\\u0000"), "{body}");
 }
 
-/// Fails when the API would not accept one of the requests so far; returns their bodies.
+/// Panics if the API would not accept one of the requests so far. Returns their bodies.
 pub fn accepted(api: Api, server: &FaultServer) -> Vec<Value> {
     let bodies: Vec<_> = server.requests().iter().map(|r| r.json()).collect();
     for body in &bodies {

@@ -1,4 +1,4 @@
-//! What an agent makes of a model that answers oddly, as it comes over the wire.
+//! Unusual or invalid answers of a model, as they arrive from a server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +19,8 @@ struct Played {
     bodies: Vec<Value>,
 }
 
-/// Runs an agent with these tools to its end on scripted answers, and checks all that it sent and
-/// what it kept.
+/// Runs an agent on these replies. Checks that the API would accept each request, and that the
+/// history is valid.
 async fn play(
     api: Api,
     replies: impl IntoIterator<Item = Reply>,
@@ -199,11 +199,11 @@ async fn m11_incomplete_call_at_the_output_limit_does_not_run() {
         assert_eq!(played.output.unwrap().end, ExitReason::MaxTokens, "{api:?}");
         assert_eq!(log.take(), ["act{\"n\":1}"], "{api:?}");
         if api == Api::Gemini {
-            // Half a call is no part of the stream.
+            // Gemini's stream has no incomplete calls.
             continue;
         }
 
-        // The reader and the model receive that it did not run.
+        // A warning to the reader and a text to the model report that the call did not run.
         let cut = r#"output limit within a call of "act", which did not run"#;
         let texts = warnings(&played.shown);
         assert_eq!(

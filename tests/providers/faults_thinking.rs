@@ -1,4 +1,4 @@
-//! Thoughts of models, sent back to their provider as they came.
+//! Thinking blocks, which are sent back to their provider unchanged.
 
 use agentcore::testing::fault_server::Action;
 use agentcore::testing::{FaultServer, Reply};
@@ -10,7 +10,7 @@ use crate::kit::echo;
 
 const SECRET_THOUGHT: &str = "let me see 4711";
 
-/// What the server was sent last.
+/// Returns the body of the last request.
 fn last(server: &FaultServer) -> String {
     String::from_utf8(server.requests().pop().unwrap().body.to_vec()).unwrap()
 }
@@ -45,7 +45,7 @@ async fn m19_thinking_is_sent_back_unchanged_with_and_without_signature() {
     }
 }
 
-/// A block as a server might write it: nobody else would put the same bytes.
+/// A block with bytes that a JSON encoder would not write.
 const AS_WRITTEN: &str =
     r#"{ "data":"b3Bh\/cXVl",  "type" : "redacted_thinking", "n":1.50, "é":"\u00e9" }"#;
 
@@ -70,12 +70,12 @@ async fn m19_thinking_bytes_are_unchanged_by_hooks_and_storage() {
         other => panic!("{other:?}"),
     });
 
-    // Nothing is added to such a block.
+    // The block in `AS_WRITTEN` has no delta.
     let written = written.filter(|frame| !frame.contains("odd_delta"));
     server.reply(Reply::sse(written));
     server.fallback(Reply::anthropic_text("Good."));
 
-    // A hook that edits every answer has no business with what was thought.
+    // A hook that edits the texts of all answers does not change their thinking.
     let edits = hook::modify_request("edits", |_cx, messages: Messages| async move {
         Ok(messages
             .iter()

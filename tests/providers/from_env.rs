@@ -1,10 +1,10 @@
-//! Agents from the environment, which a process of its own has.
+//! Agents that are built from environment variables, in child processes.
 
 use std::process::Command;
 
 use agentcore::AgentBuilder;
 
-/// Set in the process that builds an agent and says what came of it.
+/// The variable of a process that builds an agent and prints the result.
 const CHILD: &str = "AGENTCORE_TEST_FROM_ENV";
 
 fn built(variables: &[(&str, &str)]) -> String {

@@ -1,4 +1,4 @@
-//! The beginning of requests, as bytes, with all hooks that know the workspace.
+//! The prefix of requests, byte by byte, with all hooks that read the workspace.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::kit::serving::{events, serve};
 
 const ANSWER: &str = include_str!("../data/anthropic/text.sse");
 
-/// A turn that calls one tool.
+/// An answer that calls one tool.
 fn call(id: &str, name: &str, args: &Value) -> Reply {
     let start = json!({"type": "message_start", "message": {"id": "m", "type": "message",
         "role": "assistant", "model": "claude-sonnet-4-5", "content": [], "stop_reason": null,
@@ -48,7 +48,7 @@ fn call(id: &str, name: &str, args: &Value) -> Reply {
     events(&text)
 }
 
-/// What a provider caches first, as it was sent.
+/// Returns the tools and the system prompt as they were sent, which a provider caches first.
 fn prefix(request: &Received) -> (String, String) {
     #[derive(Deserialize)]
     struct Body<'a> {
@@ -78,7 +78,7 @@ fn turns() -> Vec<Reply> {
     vec![
         call("a", "write_todos", &json!({"todos": [{"title": "Look"}]})),
         call("b", "write_file", &write("notes.txt", "x")),
-        // In the same run what was read stays.
+        // Hooks read the files once per run, so these changes affect only later runs.
         call("c", "write_file", &write("AGENTS.md", "changed")),
         call("d", "write_file", &write("skills/new/SKILL.md", "new")),
         events(ANSWER),
@@ -112,7 +112,7 @@ async fn request_prefix_is_identical_between_turns_and_runs() {
         golden(include_str!("../data/hooks/prompt.txt"))
     );
 
-    // The sources have changed: the next run has them, and the one after it the same bytes.
+    // The next run has the changed files, and the run after it has the same bytes.
     agent.session("s").run("Go on").await.unwrap();
     agent.session("other").run("Go").await.unwrap();
     let requests = server.requests();

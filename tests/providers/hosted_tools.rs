@@ -1,4 +1,4 @@
-//! Tools that run at a provider, for APIs that have none.
+//! Tools that run on the provider's servers, with APIs that have none.
 
 use agentcore::model::HostedTool;
 use agentcore::providers::{Anthropic, Ollama, OpenAi};

@@ -1,9 +1,10 @@
-//! Servers that answer without end before, in and after the head of a response, in the protocol
-//! alone: nothing of it is an answer.
+//! Servers that send protocol bytes without end before, within and after the head of a response,
+//! but never an answer.
 //!
-//! The client reads and parses such a flood as fast as it comes. What bounds the time that it holds
-//! a thread is tokio's budget: at most 128 reads a poll, each of at most 408 KiB. Without
-//! optimizations that takes seconds, most for the size of a chunk, which is read byte by byte.
+//! The client reads and parses such a flood as fast as it arrives. Only tokio's budget bounds the
+//! time for which it occupies a thread: at most 128 reads per poll, each of at most 408 KiB.
+//! Without optimizations this takes seconds, longest for the size of a chunk, which is parsed byte
+//! by byte.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,13 +18,13 @@ use serde_json::json;
 
 use crate::kit::{agent, any_object};
 
-/// Far more than the end of a flood takes, for builds without optimizations on a busy machine.
+/// Far more time than a call under a flood takes, also without optimizations on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
 
-/// The time limit of what is flooded. All until then is work for the processor.
+/// The time limit of a call under a flood, whose parsing uses the processor until then.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// What comes once, and what comes again and again after it.
+/// The beginning of each flood, and the bytes that repeat after it.
 const FLOODS: [(&str, &str); 7] = [
     ("", "HTTP/1.1 100 Continue\r\n\r\n"),
     ("", "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"),
@@ -43,7 +44,7 @@ const FLOODS: [(&str, &str); 7] = [
     ),
 ];
 
-/// The address of a server that gives everyone this flood until they go.
+/// Starts a server that sends this flood to every client, and returns its address.
 fn flood((first, then): (&'static str, &'static str)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -64,7 +65,7 @@ fn pour(mut stream: TcpStream, first: &str, then: &str) {
     }
 }
 
-/// Expects the work to end on a runtime of one thread, which the flood may hold up.
+/// Runs `work` on a runtime with one thread, and panics if it does not end in time.
 fn ends(name: &str, work: impl AsyncFnOnce() + Send + 'static) {
     let (done, waiting) = mpsc::channel();
     thread::spawn(move || {
@@ -89,13 +90,13 @@ fn run_with_a_duration_ends_under_a_flood() {
 
 #[test]
 fn run_ends_under_a_flood_in_and_after_the_head() {
-    // Lines of the head, and the body that holds the thread longest. The tool below meets the
-    // others.
+    // Header lines, and the body that occupies the thread longest. The tests of the tools below
+    // have the other floods.
     for flooded in [FLOODS[2], FLOODS[6]] {
         ends(&format!("{flooded:?}"), async move || {
             let model = Anthropic::new("m", "key").base_url(flood(flooded));
             let agent = agent(model).max_duration(SHORT);
-            // With an error or at its time.
+            // The run ends with an error or at its time limit.
             let _ = agent.build().unwrap().run("go").await;
         });
     }

@@ -1,4 +1,4 @@
-//! Answers of servers whose JSON holds more values than allowed, or names that are too long.
+//! Answers with more JSON values than allowed, or with names that are too long.
 
 use agentcore::model::ResponseLimits;
 use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::kit::doubles::gemini::{call, stream, text};
 use crate::kit::{Log, agent, logged, roles, stored};
 
-/// A list that has `values` values, itself among them.
+/// A list with `values` values, including the list itself.
 fn list(values: usize) -> Value {
     Value::from(vec![0; values - 1])
 }
@@ -18,10 +18,10 @@ fn long() -> String {
     "n".repeat(1_025)
 }
 
-/// What is wrong, and the answer.
+/// The fault, and the answer that has it.
 type Case = (&'static str, Reply);
 
-/// Answers every case, then a fine one, and reads both.
+/// Checks that each case fails a run, and that the next run of the session succeeds.
 async fn check(cases: Vec<Case>, next: Reply, model: impl Fn(String) -> Box<dyn Model>) {
     for (at, (what, reply)) in cases.into_iter().enumerate() {
         let server = FaultServer::start().await.unwrap();
@@ -66,7 +66,7 @@ fn anthropic(frames: Vec<Value>) -> Reply {
     Reply::sse(frames.map(|frame| format!("data: {frame}\n\n")))
 }
 
-/// Blocks from their beginnings and deltas, in order.
+/// A stream of blocks, each with its start and its deltas.
 fn blocks(blocks: Vec<(Value, Vec<Value>)>) -> Reply {
     let frames = (1..).zip(blocks).flat_map(|(index, (block, deltas))| {
         let begin = json!({"type": "content_block_start", "index": index, "content_block": block});
@@ -184,7 +184,7 @@ async fn chat_completions_read_no_more_values_than_the_limit() {
                 json!({"name": long(), "arguments": "{}"}),
             )]),
         ),
-        // They may come behind the beginning.
+        // The name and the id may arrive after the first delta.
         (
             "call's name",
             openai(vec![

@@ -1,4 +1,4 @@
-//! Servers that repeat a key in whatever spelling, and addresses and headers that hold one.
+//! Servers that repeat a key in any spelling, and addresses and headers that contain one.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::kit::keys::{Logged, assert_no_leak, listen, printed, spellings};
 use crate::kit::{any_object, watch};
 
-/// All that a run on `model` shows, logs, returns and stores.
+/// Returns everything that a run on `model` emits, logs, returns and stores.
 async fn everything(model: impl Model) -> String {
     let logged = Logged::default();
     let _listening = listen(logged.clone());
@@ -190,7 +190,7 @@ async fn credentials_of_an_address_are_redacted_as_they_are_sent() {
     }
 }
 
-/// The body of a stream of the Responses API.
+/// A stream of the Responses API with these events.
 fn responses_stream(events: &[Value]) -> Reply {
     Reply::sse(events.iter().map(|event| {
         let name = event["type"].as_str().unwrap();
@@ -204,7 +204,7 @@ fn completed(item: &Value) -> Value {
         "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}})
 }
 
-/// The last event names a call in the place of reasoning, so that the item becomes a block of the
+/// The item is announced as reasoning and completed as a call, so that it becomes a block of the
 /// provider.
 #[tokio::test]
 async fn key_escaped_in_json_within_a_block_is_not_kept() {

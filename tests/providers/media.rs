@@ -23,7 +23,7 @@ fn models(server: &FaultServer) -> [Box<dyn Model>; 3] {
     ]
 }
 
-/// The error of a request that is not sent.
+/// Returns the error of a request that is not sent.
 async fn refusal(model: &dyn Model, server: &FaultServer, media: Part) -> Error {
     let input = Message::human([Part::text("Look:"), media]);
     let request = ModelRequest::new(Messages::new().with(input));

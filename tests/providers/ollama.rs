@@ -1,4 +1,4 @@
-//! Ollama: what is sent, and what comes back.
+//! Requests to Ollama, and its answers.
 
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::kit::doubles::ollama::{Double, Thinking};
 use crate::kit::echo;
 
-/// The levels of today's servers, and of those before `max`.
+/// The levels of current servers; [`OLD_LEVELS`] are those of servers without `max`.
 const LEVELS: &[&str] = &["high", "medium", "low", "max"];
 const OLD_LEVELS: &[&str] = &["high", "medium", "low"];
 
@@ -251,7 +251,7 @@ fn model_tag_with_a_colon_is_kept() {
     );
 }
 
-/// The answer to a request with this mode, the warnings about it, and the modes that were sent.
+/// Sends a request with this mode. Returns the answer, the warnings, and the modes that were sent.
 async fn thought(
     (thinking, levels): (Thinking, &'static [&'static str]),
     mode: ThinkingMode,

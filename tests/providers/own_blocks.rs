@@ -1,4 +1,4 @@
-//! Blocks that only the server of their answer may receive, among servers with the same API.
+//! Blocks of answers, which only the server that sent them may receive, among servers of one API.
 
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::providers::openai::Dialect;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::faults_kit::blocks;
 
-/// A history that goes on behind an answer of `model`.
+/// Returns a history that continues after an answer of `model`.
 async fn continued(model: &impl Model) -> Messages {
     let answer = model.call(ModelRequest::new("Hi")).await.unwrap();
     Messages::from("Hi")
@@ -17,7 +17,7 @@ async fn continued(model: &impl Model) -> Messages {
         .human("And?")
 }
 
-/// The last body, behind this history.
+/// Sends a request with this history, and returns its body.
 async fn sent(model: &impl Model, server: &FaultServer, history: &Messages) -> String {
     let request = ModelRequest::new(history.clone());
     model.call(request).await.unwrap();
@@ -53,7 +53,7 @@ async fn unknown_servers_of_different_names_share_no_reasoning() {
         (named("a"), nameless.clone(), false),
         (nameless.clone(), named("a"), false),
         (nameless.clone(), nameless.clone(), true),
-        // A name means nothing beside the blocks of a known server.
+        // The name does not matter if one of the servers has a dialect of its own.
         (
             named("mistral"),
             nameless.clone().dialect(Dialect::mistral()),
@@ -111,7 +111,7 @@ async fn thinking_of_compatible_servers_does_not_reach_claude() {
         );
     }
 
-    // The model of the request counts.
+    // The model that the request names decides.
     let mut request = ModelRequest::new("Hi");
     request.model = Some("claude-opus-4-6".into());
     server.fallback(Reply::anthropic_text("ok"));
@@ -246,7 +246,7 @@ async fn type_that_a_model_does_not_take_is_an_error_before_sending() {
         assert_eq!(is_sent, is_taken, "{} {part:?}: {error}", model.id());
     }
 
-    // In an older message a text stands in its place.
+    // In an older message, a text replaces the picture.
     let history = Messages::new()
         .with(Message::human([Part::text("Look:"), image("image/bmp")]))
         .with(Message::ai("I see."))

@@ -1,4 +1,5 @@
-//! Pictures for a model that takes none: an error in a new input, a text in an old one or a result.
+//! Pictures for a model without images: an error in a new input, and a text in older messages and
+//! results.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::kit::doubles::{gemini, responses};
 /// The pictures of the old input and of the result, in base64.
 const DATA: [&str; 2] = ["b2xk", "c2Vlbg=="];
 
-/// The text in the place of each.
+/// The text that replaces each picture.
 const TEXT: &str = "[image left out: image/png]";
 
 fn picture(bytes: &[u8]) -> Part {
@@ -65,7 +66,7 @@ fn models(url: &str, images: bool) -> Vec<(Arc<dyn Model>, Reply)> {
             responses::stream(&[responses::message("msg_1", "ok")]),
         ),
     ];
-    // One with pictures in results, and one with pictures behind them.
+    // The first model accepts pictures in results, the second one after them.
     for name in ["gemini-3.8-blind", "gemini-2.5-blind"] {
         let model = Gemini::new(name, "k").base_url(url).with_profile(profile);
         all.push((Arc::new(model), gemini::stream(&[gemini::text("ok")])));
@@ -80,7 +81,7 @@ fn models(url: &str, images: bool) -> Vec<(Arc<dyn Model>, Reply)> {
     all
 }
 
-/// An old input and a result, each with a picture, and a new input without.
+/// A history with a picture in an old input and in a result, and a new input without one.
 fn history() -> Messages {
     let call = ToolCall::new("call_0001", "look", json!({}));
     let result = ToolResult::ok(&call, [Part::text("Seen."), picture(b"seen")]);
@@ -92,7 +93,7 @@ fn history() -> Messages {
         .human("And now?")
 }
 
-/// True if an object of the body has a field or a type that only pictures have.
+/// Returns `true` if an object of the body has a field or a type that only pictures have.
 fn has_picture(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.iter().any(|(name, value)| {
@@ -152,7 +153,7 @@ async fn pictures_are_sent_to_a_model_that_takes_them() {
     }
 }
 
-/// A body that has pictures is not continued.
+/// The cached bytes of a request with pictures are not reused.
 #[tokio::test]
 async fn request_that_was_sent_with_pictures_is_sent_again_without() {
     let server = FaultServer::start().await.unwrap();
@@ -184,7 +185,7 @@ async fn picture_of_a_new_input_is_an_error_that_names_the_model() {
     assert!(server.requests().is_empty());
 }
 
-/// Bedrock's open models, and the same ones on other servers, are known by their names.
+/// OpenAI's open models are recognized by their names, on Bedrock and on other servers.
 #[tokio::test]
 async fn open_models_of_openai_take_no_pictures() {
     let server = FaultServer::start().await.unwrap();
@@ -282,7 +283,7 @@ async fn session_goes_on_with_a_model_without_pictures_and_comes_back() {
     server.openai_text("A cat.");
     agent(true).session("s").run(input).await.unwrap();
 
-    // The result of this very run.
+    // The picture of a result of the current run is replaced as well.
     server.reply(Reply::openai_call("look", &json!({})));
     server.openai_text("Another.");
     let output = agent(false).session("s").run("And now?").await.unwrap();

@@ -1,4 +1,4 @@
-//! The kinds and delays of errors, as the providers' APIs write them.
+//! Kinds and retry delays of errors, as the APIs of providers report them.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ async fn stream_that_breaks_its_protocol_is_an_error_with_a_remedy() {
     assert!(error.text().contains("; set the base URL"), "{error}");
 }
 
-/// An error as Google writes it.
+/// An error in Google's format.
 fn google(code: u16, word: &str, details: &Value) -> Value {
     json!({"error": {"code": code, "status": word, "message": "no", "details": details}})
 }

@@ -1,4 +1,4 @@
-//! Several models, and models by name.
+//! Fallbacks between models, and models by name.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use agentcore::providers::{FallbackModel, resolve};
 use agentcore::{Error, ErrorKind, Model, ModelEvent, ModelRequest, Result};
 use futures::{StreamExt, stream};
 
-/// A model that plays one script a request; a script is a refused request or a stream.
+/// A model with one script per request; a script is an error or a stream.
 struct Scripted {
     id: &'static str,
     scripts: Mutex<Vec<Script>>,
@@ -31,7 +31,7 @@ impl Model for Scripted {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         self.asked.lock().expect("no panic").push(self.id);
 
-        // Each model must find its own memory, not its neighbor's.
+        // Each model must receive its own cache, not that of another model.
         if let Some(memory) = request.provider_cache().take::<&'static str>() {
             assert_eq!(*memory, self.id);
         }
@@ -47,7 +47,7 @@ impl Model for Scripted {
     }
 }
 
-/// Models `a`, `b` ... with these scripts, and the order in which they are asked.
+/// The fallback of models `a`, `b` ... with these scripts, and the order of their requests.
 fn models(all: Vec<Vec<Script>>) -> (FallbackModel, Arc<Mutex<Vec<&'static str>>>) {
     let asked: Arc<Mutex<Vec<&'static str>>> = Arc::default();
     let scripted = ["a", "b", "c"]
@@ -245,7 +245,7 @@ fn unresolvable_model_names_are_config_errors_with_a_hint() {
         assert!(error.text().len() < 1_000, "{}", error.text().len());
     }
 
-    // The tests run without a key, or with one; both outcomes are told apart.
+    // The environment may or may not have a key; both outcomes are checked.
     for spec in ["claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"] {
         match resolve(spec) {
             Ok(model) => assert_eq!(model.id(), "anthropic:claude-sonnet-4-5"),

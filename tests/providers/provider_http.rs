@@ -1,4 +1,4 @@
-//! What happens between a provider and its server when things go wrong.
+//! Faults between a provider and its server.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -287,7 +287,7 @@ async fn connection_lost_before_and_during_the_answer_differ_in_kind() {
 
 #[tokio::test]
 async fn closed_port_is_a_connect_error_without_the_key() {
-    // Nobody listens on the first port, which only the system may hand out.
+    // No process listens on port 1, which the system never assigns by itself.
     let error = Anthropic::new("m", KEY)
         .base_url(format!("http://user:{KEY}@127.0.0.1:1"))
         .call(ModelRequest::new("x"))
@@ -362,7 +362,8 @@ async fn silence_ends_at_the_idle_timeout() {
 #[tokio::test]
 async fn connections_are_reused() {
     let server = serve([events(ANSWER)]).await;
-    // A client of its own, so that no other test's connections count.
+    // Models with other timeouts have another client, so that connections of other tests do not
+    // count.
     let model = model(&server).connect_timeout(Duration::from_secs(9));
     for _ in 0..5 {
         model.call(ModelRequest::new("x")).await.expect("an answer");
@@ -375,7 +376,7 @@ async fn last_event_ends_the_answer_on_an_open_socket() {
     let server = serve([events(ANSWER).stall()]).await;
     let model = model(&server);
     let answer = model.call(ModelRequest::new("x"));
-    // Far less than the idle timeout, far more than the answer takes.
+    // Much shorter than the idle timeout, and much longer than the answer takes.
     let answer = tokio::time::timeout(Duration::from_secs(60), answer);
     let response = answer.await.expect("in time").expect("an answer");
     assert_eq!(response.request_id.as_deref(), Some("req_1"));

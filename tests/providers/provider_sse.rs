@@ -7,7 +7,7 @@ use proptest::test_runner::RngSeed;
 
 type Owned = Vec<(String, String)>;
 
-/// Every event of a stream that arrives in these chunks.
+/// Returns all events of a stream that arrives in these chunks.
 fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> agentcore::Result<Owned> {
     let mut decoder = SseDecoder::new();
     let mut events = Vec::new();
@@ -25,7 +25,8 @@ fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> agentcore::Result<O
     Ok(events)
 }
 
-/// Decodes whole, cut in two at every place, and byte by byte; all must agree.
+/// Decodes the stream at once, split at every offset, and byte by byte. Asserts that the results
+/// are equal.
 fn decode_all_ways(stream: &[u8]) -> Owned {
     let whole = decode([stream]).expect("a decodable stream");
     for at in 0..=stream.len() {
@@ -114,7 +115,7 @@ fn byte_order_mark_is_skipped_at_the_start_only() {
         decode_all_ways("data: 1\n\n\u{FEFF}data: 2\n\ndata: 3\n\n".as_bytes()),
         messages(&["1", "3"])
     );
-    // The beginning of a mark that is none.
+    // These bytes begin like a byte order mark, but are none.
     let error =
         decode([&b"\xEF"[..], b"\xBB", b"data: x\n\ndata: \xFF\n\n"]).expect_err("an error");
     assert_eq!(error.kind(), ErrorKind::Protocol);

@@ -1,21 +1,21 @@
-//! The providers against real servers, wherever the environment names one.
+//! Providers with the real servers that environment variables name.
 //!
 //! Each variable holds an address and a model, `ADDRESS MODEL`:
 //!
 //! * `AGENTCORE_TEST_OPENAI`, such as `http://127.0.0.1:8080/v1 smollm2`: any server of Chat
 //!   Completions, for example llama.cpp's `llama-server -m MODEL.gguf --port 8080`.
 //! * `AGENTCORE_TEST_ANTHROPIC`, such as `http://127.0.0.1:8080 smollm2`: any server of the
-//!   Messages API; llama.cpp speaks that one too.
+//!   Messages API; llama.cpp has it too.
 //! * `AGENTCORE_TEST_RESPONSES`, such as `http://127.0.0.1:8080/v1 smollm2`: any server of the
 //!   Responses API; llama.cpp and aimock have it.
-//! * `AGENTCORE_TEST_GEMINI`, such as `http://127.0.0.1:4010/v1beta gemini-3.8-flash`: a server of the
-//!   Gemini API, with its version.
+//! * `AGENTCORE_TEST_GEMINI`, such as `http://127.0.0.1:4010/v1beta gemini-3.8-flash`: a server
+//!   of the Gemini API, with its version.
 //! * `AGENTCORE_TEST_OLLAMA`, such as `http://127.0.0.1:11434 llama3.1:8b`.
 //!
-//! `AGENTCORE_TEST_DIALECTS` has the dialects, such as `llamacpp vllm`, in which the server of
-//! `AGENTCORE_TEST_OPENAI` is asked as well.
+//! `AGENTCORE_TEST_DIALECTS` has further dialects, such as `llamacpp vllm`, for the server of
+//! `AGENTCORE_TEST_OPENAI`.
 //!
-//! Without its variable a test says so and passes.
+//! Without its variable, a test prints that it is skipped, and passes.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi, OpenAiAuto, OpenAi
 use agentcore::testing::{StrictModel, conformance};
 use agentcore::{AgentBuilder, ExitReason, Model};
 
-/// The address and the model in `variable`.
+/// Returns the address and the model that `variable` names.
 fn server(variable: &str) -> Option<(String, String)> {
     let Ok(value) = std::env::var(variable) else {
         eprintln!("skipped: set {variable} to \"ADDRESS MODEL\" to run this test");
@@ -36,7 +36,7 @@ fn server(variable: &str) -> Option<(String, String)> {
     Some((address.to_owned(), model.to_owned()))
 }
 
-/// Two runs in one session, and what every model must do.
+/// Runs a session twice, and checks the model with the conformance suite.
 async fn converse<M: Model>(make: impl Fn() -> M) {
     let agent = AgentBuilder::new(StrictModel::new(make()))
         .system_prompt("Answer in one short sentence.")
@@ -63,15 +63,15 @@ async fn real_openai() {
     }
 }
 
-/// Thirty turns in a window that holds about a third of them: the server refuses none, and what a
-/// summary leaves is something it takes.
+/// Runs thirty turns in a window that holds about a third of them. The server must accept every
+/// request, also those after a summary.
 #[tokio::test]
 async fn real_openai_through_compaction() {
     let Some((address, model)) = server("AGENTCORE_TEST_OPENAI") else {
         return;
     };
 
-    // Short answers, the summaries' included: the server may be slow.
+    // Answers and summaries are short, because the server may be slow.
     let profile = ModelProfile::default()
         .with_context_window(1_200)
         .with_max_output_tokens(80);
@@ -121,7 +121,7 @@ async fn real_anthropic() {
     }
 }
 
-/// The dialect of this name, as in the prefix of a model.
+/// Returns the dialect of this name, as the prefix of a model spells it.
 fn dialect(name: &str) -> Dialect {
     match name {
         "openai" => Dialect::openai(),
@@ -172,7 +172,7 @@ async fn real_responses() {
             .max_output_tokens(40)
     };
     converse(responses).await;
-    // The server of the one API has the other, too.
+    // A server of the Responses API also has Chat Completions.
     let chat = || {
         OpenAi::compatible(&address, model.as_str())
             .key("no-key")

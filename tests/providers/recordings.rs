@@ -1,7 +1,7 @@
-//! Recorded answers of the OpenAI-compatible, Responses, Ollama and Gemini servers, whole, cut and
-//! torn.
+//! Recorded answers of Chat Completions, the Responses API, Ollama and the Gemini API: complete,
+//! cut and damaged.
 //!
-//! `llama-*` came from llama.cpp's own server with a small model, `*aimock-*` from a scripted
+//! `llama-*` are recordings of llama.cpp's server with a small model, `*aimock-*` of a scripted
 //! server; `*documented` and the others of `gemini` and `responses` follow the documentation of
 //! their API.
 

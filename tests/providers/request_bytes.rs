@@ -1,7 +1,7 @@
-//! The bytes of request bodies, against files in `tests/data/requests/`: one line for each request
-//! of a conversation that grows.
+//! Bytes of request bodies, compared with files in `tests/data/requests/`, which have one line per
+//! request of a growing conversation.
 //!
-//! `UPDATE_REQUEST_BYTES=1` writes them.
+//! `UPDATE_REQUEST_BYTES=1` writes the files.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn thought(provider: &str, raw: &str) -> Part {
     Part::Thinking(ProviderBlock::new(provider, raw))
 }
 
-/// The first request: instructions, tools and a question with media. Ollama takes no PDF.
+/// The first request: instructions, tools and a question with media. Ollama accepts no PDF.
 fn question(has_pdf: bool) -> ModelRequest {
     let mut system = SystemPrompt::from("You help.");
     system.set("clock", "It is noon.", Stability::Volatile);
@@ -112,7 +112,7 @@ async fn assert_bodies(file: &str, reply: Reply, model: impl FnOnce(&str) -> Box
     let model = model(&server.url());
     let mut request = question(file != "ollama.jsonl");
     if file == "responses.jsonl" {
-        // The API has no field for them.
+        // The Responses API has no stop sequences.
         request.stop = [].into();
     }
 
@@ -191,15 +191,15 @@ async fn responses_requests_have_the_recorded_bytes() {
     .await;
 }
 
-/// The name of a file and what is in it.
+/// The name and the content of each file.
 macro_rules! recordings {
     ($($name:literal),* $(,)?) => {
         [$(($name, include_str!(concat!("../data/", $name)))),*]
     };
 }
 
-/// A conversation with these recorded answers, each behind a question or behind the results of the
-/// calls before it, the first of which is a picture.
+/// A conversation with these recorded answers. Each is followed by the results of its calls, the
+/// first with a picture, and by a message of the user.
 async fn answered(
     recordings: &[(&str, &'static str)],
     decode: impl Fn(BoxStream<'static, agentcore::Result<bytes::Bytes>>) -> ModelStream,
@@ -291,7 +291,7 @@ async fn answers_of_chat_completions_go_back_in_the_recorded_bytes() {
     .await;
 }
 
-/// Replaces the first messages of a history, never by itself.
+/// A compactor that replaces this number of messages, only when asked to.
 struct Cut(usize);
 
 #[async_trait]
@@ -306,8 +306,8 @@ impl Compactor for Cut {
     }
 }
 
-/// The answers of a conversation whose first run is compacted, each made of a thought, texts and
-/// calls of the tool `look` by their ids.
+/// The answers of a conversation whose first run is compacted. `answer` makes each of them from its
+/// number, the ids of its calls of `look`, and its text.
 fn conversation<T>(answer: impl Fn(usize, &[&str], &str) -> T) -> Vec<T> {
     let rounds: [(&[&str], &str); 6] = [
         (&["c1", "c2"], ""),
@@ -322,8 +322,8 @@ fn conversation<T>(answer: impl Fn(usize, &[&str], &str) -> T) -> Vec<T> {
     answers.collect()
 }
 
-/// Runs the conversation, compacts its first run, and compares the bodies behind that with the
-/// file. The second run is sent whole.
+/// Runs the conversation, compacts its first run, and compares the bodies after the compaction with
+/// the file. The second run stays complete.
 async fn assert_compacted(file: &str, model: impl Model, server: &FaultServer) {
     let look = FuncTool::new("look", "Looks again", any_object(), |_cx, _args| async {
         let image = Part::Image(Media::base64("image/png", "aGk="));
@@ -359,11 +359,11 @@ async fn compacted_requests_to_anthropic_have_the_recorded_bytes() {
         blocks
     });
     let (double, server) = doubles::anthropic::Double::start(answers).await;
-    // A model that takes thinking only behind the conversation it was made for.
+    // This model accepts thinking only after the conversation that it was made for.
     let model = Anthropic::new("claude-sonnet-5-5", "sk-test").base_url(server.url());
     assert_compacted("anthropic_compacted.jsonl", model, &server).await;
-    // A run does not know the prefix of the answers of runs before it: the first body has their
-    // thinking, the second is the one that is sent after the refusal.
+    // A run does not know which conversation the answers of earlier runs followed, so the first
+    // body has their thinking. The second body is sent after the refusal.
     let refusals = double.refusals();
     assert_eq!(refusals.len(), 1, "{refusals:?}");
     assert!(refusals[0].contains("bound to a different conversation"));

@@ -1,4 +1,4 @@
-//! Answers of servers that are larger than allowed, also by what no event shows.
+//! Answers of servers that exceed a limit, also with data that no event has.
 
 use agentcore::model::ResponseLimits;
 use agentcore::providers::{Anthropic, FallbackModel, Gemini, Ollama, OpenAi, OpenAiResponses};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::kit::doubles::gemini::{self, call, signed_text, thought};
 use crate::kit::{Log, agent, logged, stored};
 
-/// The times that a case repeats itself: enough to go beyond every limit.
+/// The number of repetitions in a case, which is enough to exceed every limit.
 const TIMES: usize = 100;
 
 fn limits() -> ResponseLimits {
@@ -24,7 +24,7 @@ fn long() -> String {
     "1".repeat(100)
 }
 
-/// Which limit a body goes beyond, and the body.
+/// The limit that a body exceeds, and the body.
 type Case = (&'static str, Reply);
 
 fn anthropic(frames: Vec<Value>) -> Reply {
@@ -41,7 +41,7 @@ fn begin(index: usize, block: &Value) -> Value {
     json!({"type": "content_block_start", "index": index, "content_block": block})
 }
 
-/// One block that never ends, with many equal deltas.
+/// A block that never ends, with many equal deltas.
 fn growing(block: &Value, delta: &Value) -> Reply {
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": delta});
     let deltas = vec![delta; TIMES];
@@ -145,7 +145,7 @@ fn openai_cases() -> Vec<Case> {
                     "function": {"name": "act", "arguments": long()}}))
             }),
         ),
-        // Never named: nothing of them is shown.
+        // The calls have no name, so no event has their arguments.
         (
             "max_bytes",
             openai(|_| call(json!({"index": 0, "function": {"arguments": long()}}))),
@@ -207,7 +207,7 @@ fn gemini_cases() -> Vec<Case> {
     ]
 }
 
-/// Events behind the one that announces the response.
+/// A stream with these events after `response.created`.
 fn responses(events: impl IntoIterator<Item = (&'static str, Value)>) -> Reply {
     let created = json!({"response": {"id": "r", "model": "m"}});
     let completed = json!({"response": {"status": "completed"}});
@@ -218,7 +218,7 @@ fn responses(events: impl IntoIterator<Item = (&'static str, Value)>) -> Reply {
     Reply::sse(events.map(|(name, data)| format!("event: {name}\ndata: {data}\n\n")))
 }
 
-/// A call whose deltas wait for the end of the item in front of it.
+/// A call whose deltas are held back until the item before it ends.
 fn waiting(first: &Value, call: &Value) -> Reply {
     let added = |index: usize, item: &Value| {
         let event = json!({"output_index": index, "item": item});
@@ -229,7 +229,7 @@ fn waiting(first: &Value, call: &Value) -> Reply {
     responses([added(0, first), added(1, call)].into_iter().chain(deltas))
 }
 
-/// One item that never ends, with many equal deltas of this kind.
+/// An item that never ends, with many equal deltas of this kind.
 fn growing_item(item: &Value, kind: &'static str) -> Reply {
     let added = json!({"output_index": 0, "item": item});
     let delta = json!({"output_index": 0, "content_index": 0, "summary_index": 0, "delta": long()});
@@ -251,7 +251,7 @@ fn many_items(item: impl Fn(usize) -> Value) -> Reply {
     }))
 }
 
-/// A message whose fields would be repeated for each of its parts.
+/// A message whose other fields would be repeated for each of its parts.
 fn many_parts() -> Reply {
     let part = json!({"type": "output_text", "text": "a"});
     let item = json!({"type": "message", "id": "m", "more": long(), "content": vec![part; 15]});
@@ -307,7 +307,7 @@ async fn deltas_that_wait_for_another_item_are_joined() {
     assert_eq!(deltas, ["{\"a\":1}"]);
 }
 
-/// The first error of a stream, read by nobody who counts.
+/// Returns the first error of a stream that is read without an agent.
 async fn error_of(model: &dyn Model, limits: ResponseLimits) -> Option<Error> {
     let request = ModelRequest::new("Go").with_response_limits(limits);
     let mut events = model.stream(request).await.unwrap();
@@ -352,7 +352,7 @@ async fn check(cases: Vec<Case>, next: Reply, model: impl Fn(String) -> Box<dyn 
         let output = agent.session("s").run("And now?").await.unwrap();
         assert_eq!(output.text, "fine", "case {at}");
 
-        // Without limits in its way, the answer is one that can be read.
+        // With the default limits, the answer is read or is a protocol error.
         server.reply(reply);
         let error = error_of(&*model(server.url()), ResponseLimits::default()).await;
         let kind = error.as_ref().map(Error::kind);
@@ -466,7 +466,7 @@ async fn too_large_answer_is_not_retried_by_a_fallback() {
     assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
     assert_eq!(second.requests().len(), 0);
 
-    // Nor is the first one asked again, although its own failure may pass.
+    // The first model is not called again either, although its own error may be temporary.
     let first = ScriptedModel::new().fail(busy);
     let second = ScriptedModel::new().events(vec![said(), Err(large())]);
     let model = FallbackModel::new([first.clone(), second]);

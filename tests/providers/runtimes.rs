@@ -1,4 +1,4 @@
-//! One process, several tokio runtimes: what one leaves in the pool does not hold up another.
+//! Several tokio runtimes in one process: a pooled connection of one does not block another.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn single() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A server with a runtime of its own, which goes on whatever becomes of the others.
+/// A server with a runtime of its own, which runs independently of the others.
 fn server() -> (Runtime, FaultServer) {
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
@@ -24,14 +24,14 @@ fn server() -> (Runtime, FaultServer) {
     (runtime, server)
 }
 
-/// An answer whose end arrives with its last event: the server's thread may be held up between two
-/// writes for longer than a client waits to use the connection again.
+/// An answer whose end arrives with its last event. The thread of the server may pause between two
+/// writes for longer than a client waits before it reuses the connection.
 fn answer() -> Reply {
     let answer = Reply::openai_text("ok").framing(Framing::ContentLength);
     answer.split_at([])
 }
 
-/// Asks, and lets the connection find its way back into the pool.
+/// Calls the model, and lets the connection return to the pool.
 async fn ask(model: &OpenAi) -> String {
     let answer = model.call(ModelRequest::new("Hi")).await.unwrap();
     for _ in 0..100 {

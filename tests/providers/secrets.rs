@@ -1,4 +1,5 @@
-//! A key is in nothing that a program prints, stores or sends anywhere but to its provider.
+//! Keys, which must not be in anything that a program prints, stores or sends, except to the
+//! provider.
 
 use std::fmt::{Debug, Write as _};
 
@@ -16,7 +17,7 @@ fn told(what: &dyn Debug, into: &mut String) {
     writeln!(into, "{what:?}\n{what:#?}").unwrap();
 }
 
-/// Everything a run on `model` lets a program see.
+/// Returns everything that a run on `model` shows a program.
 async fn everything(model: impl Model + Debug) -> String {
     let logged = Logged::default();
     let _listening = listen(logged.clone());
@@ -54,7 +55,7 @@ async fn everything(model: impl Model + Debug) -> String {
     all
 }
 
-/// What servers have been seen to do with a key.
+/// Replies that repeat the key, as servers were observed to do.
 fn replies() -> Vec<Reply> {
     let echo = format!("Incorrect API key provided: {KEY}.");
     let json = format!(

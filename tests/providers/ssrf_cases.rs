@@ -1,8 +1,8 @@
-//! Which addresses are fetched, one row each in `tests/data/ssrf_cases.tsv`.
+//! Addresses that may or may not be fetched, one per row of `tests/data/ssrf_cases.tsv`.
 //!
-//! A row is an address; or `resolves IP | ADDRESS`, where the name leads to that address; or
-//! `rule RULE | ADDRESS`, what permissions say about the call, and with ` -> 302 ADDRESS` about
-//! the call that a redirect to another host takes.
+//! A row is an address; or `resolves IP | ADDRESS`, where the host name resolves to that IP; or
+//! `rule RULE | ADDRESS`, the decision of permissions about the call, and with ` -> 302 ADDRESS`
+//! about the call that a redirect to another host makes.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -80,7 +80,7 @@ fn control_characters_in_addresses_are_rejected() {
         "http://public.test/\u{a0}x",
         "http://public\u{3000}.test/",
     ] {
-        // White space around an address is none of its own.
+        // Only whitespace around an address is removed.
         assert_eq!(
             address(url).is_ok(),
             url.trim() == "http://public.test/",
@@ -201,7 +201,7 @@ fn permission_rules_match_the_normalized_address() {
     assert_eq!(verdict("https://shop.example/"), Behavior::Allow);
     assert_eq!(verdict("https://BÜCHER.example/"), Behavior::Deny);
 
-    // Nothing that is refused anyway is allowed on the way.
+    // Rules allow no address that the tool would refuse.
     assert_ne!(
         verdict("https://shop.example\\@evil.test/"),
         Behavior::Allow

@@ -1,4 +1,4 @@
-//! Conversations that go on with a model of another provider, and come back.
+//! Conversations that continue with a model of another provider, and return to the first.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::switching_rounds::{
     ollama_round, openai_round, responses_round,
 };
 
-/// Part of all that only the writer of an answer may receive again.
+/// A part of all texts that only the provider of an answer may receive again.
 const CANARY: &str = "canary";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,9 +45,9 @@ enum Dialect {
     GeminiChat,
     /// OpenAI's own server.
     Official,
-    /// Bedrock's endpoint in the shape of the Responses API.
+    /// Bedrock's endpoint for the Responses API.
     BedrockGpt,
-    /// Bedrock's endpoint in the shape of the Messages API.
+    /// Bedrock's endpoint for the Messages API.
     BedrockClaude,
     /// A server of [`ROWS`].
     Row(&'static str),
@@ -79,10 +79,10 @@ const ALL: [Dialect; 20] = [
     GPT_OSS,
 ];
 
-/// Bedrock's endpoint in the shape of Chat Completions, whose models take no images.
+/// Bedrock's endpoint for Chat Completions, whose models accept no images.
 const GPT_OSS: Dialect = Row("bedrock");
 
-/// The text in place of an image that is left out.
+/// The text that replaces an image.
 const LEFT_OUT: &str = "[image left out: image/png]";
 
 type ChatRow = (
@@ -93,8 +93,8 @@ type ChatRow = (
     &'static [&'static str],
 );
 
-/// Servers whose answers have their thoughts in `reasoning_content`: the variant, the model, the
-/// rules of the double, and the texts of an own answer that come back.
+/// Servers whose answers have their thinking in `reasoning_content`: the name, the dialect, the
+/// model, the rules of the double, and the texts of an own answer that are sent back.
 const ROWS: &[ChatRow] = &[
     (
         "deepseek",
@@ -131,12 +131,12 @@ const ROWS: &[ChatRow] = &[
 
 const THOUGHT: &[&str] = &["canary-thought"];
 
-/// A server that checks what it receives.
+/// A server that checks each request.
 struct Server {
     dialect: Dialect,
     server: FaultServer,
     strict: Strict,
-    /// How many requests were checked.
+    /// The number of requests that were checked.
     checked: Cell<usize>,
 }
 
@@ -144,7 +144,7 @@ enum Strict {
     Responses(Arc<responses::Double>),
     Gemini(Arc<gemini::Double>),
     Chat(Arc<chat::Double>),
-    /// Its bodies are checked by [`Dialect::assert_accepted`].
+    /// A scripted server, whose requests [`Dialect::assert_accepted`] checks.
     Scripted,
 }
 
@@ -240,8 +240,8 @@ impl Dialect {
         }
     }
 
-    /// An answer with a thought, a call of the provider's own tool where it has one, a text and two
-    /// calls, whose ids end in this number.
+    /// An answer with thinking, a call of a hosted tool if the provider has one, a text and two
+    /// calls, whose ids end with this number.
     fn round(self, number: usize) -> Reply {
         match self {
             A => anthropic_round(number),
@@ -257,7 +257,7 @@ impl Dialect {
         }
     }
 
-    /// The deltas of a round of the servers with dialects of Chat Completions.
+    /// The deltas of such an answer, for the dialects of Chat Completions.
     fn chat_round(self, number: usize) -> Vec<Value> {
         let mut ids = ids(number);
         if self == Mistral {
@@ -295,7 +295,7 @@ impl Dialect {
         deltas
     }
 
-    /// Fails for a request that the server would not accept.
+    /// Panics if the server would not accept the request.
     fn assert_accepted(self, request: &Received) {
         let body = &request.json();
         match self {
@@ -314,7 +314,7 @@ impl Dialect {
         }
     }
 
-    /// The texts of an own answer that come back to its server.
+    /// The texts of an own answer that are sent back to its server.
     fn own_texts(self) -> &'static [&'static str] {
         match self {
             A => &["canary-thought", "canary-signature", "canary-search"],
@@ -323,7 +323,7 @@ impl Dialect {
             O | L | Mistral | Groq => &["canary-thought"],
             OpenRouter => &["canary-thought", "canary-signature"],
             GeminiChat => &["c2lnLWNhbmFyeQ=="],
-            // It shows no thoughts.
+            // OpenAI's Chat Completions show no thinking.
             Official => &[],
             Row(name) => row(name).4,
             R => &["rs_canary", "ws_canary"],
@@ -342,7 +342,7 @@ fn row(name: &str) -> &'static ChatRow {
 }
 
 impl Server {
-    /// Adds answers: a round of calls, if there is to be one, and a text.
+    /// Adds answers: one with calls if `round` has a number, and a text.
     fn answer(&self, round: Option<usize>, number: usize, text: &str) {
         match &self.strict {
             Strict::Responses(double) => {
@@ -382,7 +382,7 @@ impl Server {
         with_tools(self.dialect.model(&self.server.url()), store)
     }
 
-    /// The last body, after a check of all.
+    /// Checks all requests, and returns the last body.
     fn last(&self) -> String {
         let refusals = match &self.strict {
             Strict::Responses(double) => double.refusals(),
@@ -415,7 +415,7 @@ fn with_tools(model: impl Model, store: &ThreadStore) -> Agent {
     builder.build().unwrap()
 }
 
-/// An input with a picture, where the model takes one.
+/// An input with a picture, if the model accepts one.
 fn input(dialect: Dialect) -> Messages {
     let picture = Part::Image(Media::bytes("image/png", b"png"));
     let picture = (dialect != GPT_OSS).then_some(picture);
@@ -423,8 +423,8 @@ fn input(dialect: Dialect) -> Messages {
     Messages::new().with(Message::human(parts.collect::<Content>()))
 }
 
-/// Fails if text that only another provider may receive is in a body of `other` behind an answer
-/// of `own`. Claude's thinking is valid on each of its platforms.
+/// Panics if a body for `other`, after an answer of `own`, has text that only `own` may receive.
+/// Claude's thinking is valid on each of its platforms.
 fn assert_neutral(own: Dialect, other: Dialect, body: &str) {
     let pair = format!("{own:?} to {other:?}");
     let claude = [A, BedrockClaude];
@@ -460,7 +460,7 @@ async fn m21_conversation_goes_on_with_every_other_provider_and_comes_back() {
             assert_neutral(own, other, &body);
             let pictures = match other {
                 GPT_OSS => LEFT_OUT,
-                // The one of the result.
+                // The input had no picture, so this is the one of the result.
                 _ if own == GPT_OSS => "c2Vlbg==",
                 _ => "cG5n",
             };
@@ -516,7 +516,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Each number is a provider, and whether its answer begins with a round of calls.
+    /// Each number is a provider, and whether its answer begins with calls.
     #[test]
     fn any_order_of_providers_is_accepted(steps in collection::vec(0..2 * ALL.len(), 1..8)) {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,4 +1,4 @@
-//! Rounds of calls of the APIs in the matrix of switched models.
+//! Answers with calls, for the tests of switched models.
 
 use agentcore::testing::Reply;
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::faults_kit::blocks;
 use crate::kit::doubles::{gemini, responses};
 
-/// The ids of the calls of a round, with characters that some APIs refuse. Both are longer than
-/// some take, and differ at their beginnings only.
+/// Two call ids with characters that some APIs refuse. Both are longer than some APIs allow, and
+/// only their beginnings differ.
 pub(crate) fn ids(number: usize) -> [String; 2] {
     let long = "with/odd+characters-0123456789-0123456789-0123456789-0123456789";
     ["odd.1:", "call:2."].map(|start| format!("{start}{long}-{number}"))
@@ -26,7 +26,7 @@ pub(crate) fn anthropic_round(number: usize) -> Reply {
     claude_round(number, search)
 }
 
-/// A round of Claude where the server has no tools.
+/// An answer of Claude on a server without hosted tools.
 pub(crate) fn bedrock_claude_round(number: usize) -> Reply {
     claude_round(number, [])
 }
@@ -110,10 +110,10 @@ pub(crate) fn responses_round(number: usize) -> Vec<Value> {
     items
 }
 
-/// A round of OpenAI's models where the server has no tools.
+/// An answer of OpenAI's models on a server without hosted tools.
 pub(crate) fn bedrock_gpt_round(number: usize) -> Vec<Value> {
     let [first, second] = args().map(|args| args.to_string());
-    // The API has shorter ids.
+    // The ids are those of the API, which are shorter.
     vec![
         responses::reasoning(&format!("rs_canary_{number}")),
         responses::message(&format!("msg_canary_{number}"), "Hello."),

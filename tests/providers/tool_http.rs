@@ -1,4 +1,4 @@
-//! Tools behind an address, against a server on the loopback interface.
+//! Tools that call an address, with a server on the loopback interface.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Answers every request with what `reply` makes of its path.
+/// A server that answers every request with the reply for its path.
 struct Server {
     url: String,
     seen: Arc<Mutex<Vec<Request>>>,
@@ -323,7 +323,7 @@ async fn secrets_are_sent_and_redacted_from_errors() {
 
 #[tokio::test]
 async fn closed_port_is_an_error_without_the_address() {
-    // Nobody listens on the first port, which only the system may hand out.
+    // No process listens on port 1, which the system never assigns by itself.
     let error = call(&tool("http://127.0.0.1:1/?key=secret-query"))
         .await
         .unwrap_err();

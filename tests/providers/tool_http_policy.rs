@@ -1,4 +1,4 @@
-//! Tools behind an address that somebody else named.
+//! Tools that call an address from an untrusted source.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use agentcore::net::{AddressPolicy, Resolver};
 use agentcore::{ErrorKind, HttpTool, Result, Tool, ToolContext, async_trait};
 use serde_json::json;
 
-/// A server on the loopback interface that gives each connection one answer.
+/// A server on the loopback interface that sends one answer per connection.
 struct Server {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -61,7 +61,7 @@ fn response(status: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// Answers each lookup with the next list of addresses, the last one for ever.
+/// A resolver that answers each lookup with the next address, and repeats the last one.
 #[derive(Clone)]
 struct Names(Arc<Mutex<Vec<&'static str>>>);
 

@@ -1,11 +1,11 @@
-//! What servers refuse in strings is kept from them, and kept in the history.
+//! Strings that servers refuse: they are changed in requests, and unchanged in the history.
 
 use agentcore::providers::{Anthropic, Ollama, OpenAi};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Messages, Model, ModelRequest, ToolCall};
 use serde_json::{Value, json};
 
-/// What each of the three APIs is sent as the arguments of the call in `history`.
+/// Returns the arguments of the call in `history` as each of the three APIs receives them.
 async fn sent(history: &Messages) -> [Value; 3] {
     let server = FaultServer::start().await.unwrap();
     server.anthropic_text("ok");

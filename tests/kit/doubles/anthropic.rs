@@ -295,7 +295,7 @@ pub fn call(id: &str, name: &str, input: &Value) -> Value {
     json!({"type": "tool_use", "id": id, "name": name, "input": input})
 }
 
-/// A stream that has one delta per block.
+/// A stream that has each block complete in its `content_block_start` event.
 fn stream(blocks: &[Value]) -> Reply {
     let has_call = blocks.iter().any(|block| block["type"] == "tool_use");
     let reason = if has_call { "tool_use" } else { "end_turn" };

@@ -1,4 +1,4 @@
-//! The Messages API: recorded streams.
+//! Answers of the Messages API, from recorded streams.
 
 use agentcore::model::{ModelEvent, ResponseFold, StopReason};
 use agentcore::providers::anthropic;
@@ -61,7 +61,7 @@ const RECORDINGS: &[(&str, &str)] = &[
         "usage_split",
         include_str!("../../data/anthropic/usage_split.sse"),
     ),
-    // What llama.cpp's server and a mock server really sent.
+    // Responses of llama.cpp's server and of a mock server.
     (
         "captured_text",
         include_str!("../../data/anthropic/captured_text.sse"),
@@ -111,7 +111,7 @@ pub(super) fn answer(name: &str) -> ModelResponse {
     fold(replay(&[recording(name).as_bytes()]))
 }
 
-/// The error a stream of these `data` lines ends with.
+/// Returns the error with which a stream of these `data` lines ends.
 fn failure(data: &[Value]) -> (ErrorKind, String) {
     let stream: String = data
         .iter()
@@ -151,7 +151,7 @@ fn split_at_any_byte_gives_equal_events() {
 #[test]
 fn truncated_stream_is_never_an_answer() {
     for (name, recording) in RECORDINGS {
-        // The whitespace after the last event is no part of the answer.
+        // The stream is complete without the whitespace after the last event.
         let bytes = recording.trim_end().as_bytes();
         for at in cuts(bytes).into_iter().filter(|at| *at < bytes.len()) {
             let mut events = replay(&[&bytes[..at]]);

@@ -1,4 +1,4 @@
-//! Conversations with a server that binds thinking to the conversation in front of it.
+//! Conversations with a server that binds thinking to the conversation before it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ fn model(server: &FaultServer) -> Anthropic {
     Anthropic::new("claude-opus-5-5", "sk-test-123456").base_url(server.url())
 }
 
-/// Answers with thinking: three of them with a call, then texts.
+/// Answers that begin with thinking: three with a call, then two with a text.
 fn rounds() -> Vec<Vec<Value>> {
     let round = |number: usize| {
         let id = format!("toolu_{number}");
@@ -81,7 +81,7 @@ async fn turn(model: &Anthropic, request: &mut ModelRequest) -> Vec<String> {
     warnings
 }
 
-/// The number of blocks with thinking in each request.
+/// Returns the number of thinking blocks in each request.
 fn thoughts(server: &FaultServer) -> Vec<usize> {
     let bodies = server.requests();
     let count = |body: Value| body.to_string().matches("\"signature\"").count();
@@ -154,7 +154,7 @@ async fn thinking_of_another_conversation_is_left_out_and_asked_once_more() {
     assert_eq!(warnings(&messages), [REFUSED]);
 }
 
-/// Letters, one token each.
+/// A token counter with one token per byte.
 struct Letters;
 
 impl TokenCounter for Letters {
@@ -163,7 +163,8 @@ impl TokenCounter for Letters {
     }
 }
 
-/// Asks for a count of every request that has a new result.
+/// A compactor that is due once the history has a result, so that each request is counted, and that
+/// changes nothing.
 struct NearTheLimit;
 
 #[async_trait]
@@ -177,8 +178,8 @@ impl Compactor for NearTheLimit {
     }
 }
 
-/// Runs rounds of calls whose results have as many letters as `len` returns. Returns the warnings,
-/// and for each request whether it was counted, and the number of thoughts in it.
+/// Runs an agent whose tool returns `len` letters. Returns the warnings and, for each request,
+/// whether it was a count, and the number of thinking blocks in it.
 async fn counted(
     server: &FaultServer,
     clock: Option<&str>,
@@ -331,7 +332,7 @@ async fn later_run_keeps_the_thinking_unless_it_has_volatile_text() {
         }
         turn(&model, &mut request).await;
 
-        // A run of its own: nothing is known of the requests before.
+        // A new request shares no cache with those before, as in another run.
         let mut later = first_request();
         later.system = request.system.clone();
         later.messages = request.messages.clone();
@@ -394,7 +395,7 @@ async fn unfinished_server_tool_is_left_out_when_the_user_speaks() {
     let mut request = first_request();
     turn(&model, &mut request).await;
 
-    // The results alone, as in a request that failed.
+    // Sends the results alone first, as a request that failed would.
     turn(&model, &mut request.clone()).await;
     request.messages.push(Message::human("Wait."));
     assert_eq!(turn(&model, &mut request).await, [INTERRUPTED]);

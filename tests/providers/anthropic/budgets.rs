@@ -1,4 +1,4 @@
-//! Thinking budgets in rounds of calls that were begun without thinking.
+//! Thinking budgets after calls of answers that have no thinking.
 
 use agentcore::message::ProviderBlock;
 use agentcore::model::{ModelEvent, ThinkingMode};
@@ -17,7 +17,7 @@ fn model(server: &FaultServer) -> Anthropic {
     Anthropic::new("claude-haiku-4-5", "sk-test-123456").base_url(server.url())
 }
 
-/// The body that the server took, and the warnings.
+/// Returns the body that was sent, and the warnings.
 async fn send(server: &FaultServer, history: Messages) -> (Value, Vec<String>) {
     let mut request = ModelRequest::new(history).with_max_output_tokens(8_000);
     request.settings.thinking = Some(ThinkingMode::Budget(2_000));
@@ -82,7 +82,7 @@ async fn budget_is_left_out_behind_calls_without_thinking() {
                 .tool("c2", "echo", "ok"),
             false,
         ),
-        // The round is over.
+        // The round of calls is complete.
         (
             asked()
                 .with(Message::ai([calling("c1")]))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kit::doubles::anthropic::Double;
 
-/// Ids that the Messages API refuses, and some that they could be taken for.
+/// Ids that the Messages API refuses, and valid ids that look like their replacements.
 fn ids() -> Vec<String> {
     let ids = [
         "call.1:1", "call_1_1", "call.1.1", "call 1 1", "call-1-1", "", "_", "\u{e9}", "\u{e8}",
@@ -28,7 +28,7 @@ fn history(ids: &[String]) -> Messages {
     messages
 }
 
-/// The values of `field` in the blocks of this kind.
+/// Returns the values of `field` in the blocks of this kind.
 fn values<'a>(body: &'a Value, kind: &str, field: &str) -> Vec<&'a str> {
     let messages = body["messages"].as_array().unwrap();
     let blocks = messages
@@ -60,7 +60,7 @@ async fn ids_that_had_to_be_changed_stay_different() {
         }
     }
 
-    // The same in every process, so that the stored prefix of a prompt stays valid.
+    // Replaced ids are equal in every process, so that the cached prefix of a prompt stays valid.
     let calls = values(&body, "tool_use", "id");
     assert_eq!(calls[0], "call_1_1_8a3099");
     let names = values(&body, "tool_use", "name");

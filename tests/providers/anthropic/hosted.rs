@@ -1,5 +1,4 @@
-//! Answers with citations, tools of the server, containers and details, and the requests after
-//! them.
+//! Answers with citations, hosted tools, containers and details, and the requests that follow.
 
 use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{HostedTool, ModelEvent, StopReason};
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::answers::{answer, raw, recording, replay};
 
-/// The body of a request with this history.
+/// Returns the body of a request with this history.
 async fn sent(history: Messages, hosted: impl IntoIterator<Item = HostedTool>) -> Value {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::anthropic_text("ok"));
@@ -26,7 +25,7 @@ fn asked() -> Messages {
     Messages::new().human("When is high water?")
 }
 
-/// The blocks of a recorded answer as the server would write them.
+/// Returns the blocks of a recorded answer as the server would send them.
 fn blocks(name: &str) -> Vec<Value> {
     let mut blocks: Vec<Value> = Vec::new();
     let events = recording(name)
@@ -104,7 +103,7 @@ async fn citations_of_another_provider_are_not_sent() {
         Part::Annotations(Annotations::new([source]).with_block(block)),
     ]);
     let body = sent(asked().ai(answer), []).await;
-    // At the end of an answer the API takes no whitespace.
+    // The API refuses trailing whitespace at the end of an answer.
     assert_eq!(
         body["messages"][1]["content"],
         json!([{"type": "text", "text": "Noon.", "cache_control": {"type": "ephemeral"}}])

@@ -1,4 +1,4 @@
-//! The requests that each family of Claude models takes.
+//! Requests that each family of Claude models accepts.
 
 use agentcore::model::{
     HostedTool, ModelSettings, ResponseFormat, ThinkingMode, ToolChoice, ToolDefinition,
@@ -9,7 +9,7 @@ use agentcore::{ErrorKind, Model, ModelEvent, ModelRequest, Result};
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 
-/// The body that is sent for `request`, and the warnings of the answer.
+/// Returns the body that is sent for `request`, and the warnings of the answer.
 async fn send(model: &str, request: ModelRequest) -> Result<(Value, Vec<String>)> {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::anthropic_text("ok"));
@@ -28,15 +28,15 @@ fn with_mode(mode: Option<ThinkingMode>) -> ModelRequest {
     request
 }
 
-/// The fields for a mode, `thinking` and the effort; or a word of the error's text.
+/// The expected field `thinking` and effort, or a part of the error's text.
 type Expected = std::result::Result<(Value, Value), &'static str>;
 
 fn fields(thinking: Value) -> Expected {
     Ok((thinking, Value::Null))
 }
 
-/// The expected fields for a model without a mode, then with these in turn: disabled, a budget,
-/// adaptive, the efforts high, xhigh and max.
+/// The expected fields for each model: without a mode, then for disabled, a budget, adaptive, and
+/// the efforts high, xhigh and max.
 fn expected_fields() -> Vec<(&'static str, [Expected; 7])> {
     let null = Value::Null;
     let off = || json!({"type": "disabled"});

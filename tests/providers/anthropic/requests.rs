@@ -1,4 +1,4 @@
-//! The Messages API: the requests that are sent.
+//! Requests to the Messages API.
 
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{
@@ -236,7 +236,7 @@ async fn choice_concerns_the_tools_of_the_server_too() {
     ] {
         let mut request = ModelRequest::new("x");
         request.tool_choice = choice;
-        // Without any tool there is nothing to choose.
+        // A choice needs a tool.
         let body = sent(request.clone()).await;
         assert_eq!(body["tool_choice"], Value::Null);
         request.hosted_tools = [agentcore::model::HostedTool::new("gemini", json!({}))].into();
@@ -248,7 +248,7 @@ async fn choice_concerns_the_tools_of_the_server_too() {
         assert_eq!(body["tools"].as_array().unwrap().len(), 1);
     }
 
-    // A model that cannot be forced has nothing to refuse without a tool.
+    // Without a tool, this is no error for a model that cannot be forced to call one.
     let mut request = ModelRequest::new("x");
     request.model = Some("claude-opus-5-5".into());
     request.tool_choice = ToolChoice::Required;
@@ -305,7 +305,7 @@ async fn output_schema_is_reduced_to_supported_keywords() {
                 "properties": {"format": text()}, "required": ["format"],
                 "additionalProperties": false}]}),
         ),
-        // How an enum of structs is derived.
+        // The schema that is derived for an enum of structs.
         (
             json!({"type": "object", "properties": {}, "oneOf": [of(json!({"a": text()}))]}),
             json!({"anyOf": [closed(json!({"a": text()}))]}),
@@ -435,20 +435,21 @@ async fn request_without_messages_is_rejected_before_it_is_sent() {
     assert!(server.requests().is_empty());
 }
 
-/// A body without the marks of the prompt cache: the one of the request before stays for a request.
+/// Returns a body without the marks of the prompt cache. A new request keeps the mark of the
+/// request before it, so the marks move.
 fn unmarked(body: &str) -> String {
     body.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "")
 }
 
-/// What a turn of a run may do to its history.
+/// A change of the history between two requests.
 #[derive(Clone, Debug)]
 enum Turn {
     Push(u8),
     Truncate(usize),
-    /// Goes back and on in another direction.
+    /// Truncates the history and appends another message.
     Fork(usize, u8),
     Replace(usize),
-    /// Changes what stands before the messages.
+    /// Changes a field that precedes the messages in the body.
     Limit(u32),
 }
 
@@ -548,7 +549,7 @@ async fn new_turn_keeps_the_request_prefix_unchanged() {
         send(&server, request.clone()).await;
         let body = unmarked(text(&last(&server)));
         if let Some(before) = before {
-            // All but the last message, which others follow now.
+            // The last message may change, because others follow it now.
             let stable = before.rfind("{\"role\":").expect("a message");
             assert_eq!(body[..stable], before[..stable], "turn {turn}");
         }

@@ -1,4 +1,4 @@
-//! Questions to the server beside the answers: what a model takes, and the tokens of a request.
+//! Requests for the capabilities of a model, and for token counts.
 
 use agentcore::model::ThinkingMode;
 use agentcore::providers::Anthropic;
@@ -16,7 +16,7 @@ fn thinking(mode: ThinkingMode) -> ModelRequest {
     request
 }
 
-/// A description of a model that takes budgets and low efforts.
+/// The description of a model that accepts budgets and low effort.
 fn description() -> Value {
     let yes = json!({"supported": true});
     let no = json!({"supported": false});
@@ -192,7 +192,7 @@ async fn bearer_token_replaces_the_key() {
     );
 }
 
-/// The marks of the prompt cache in a body, in the order of the prompt.
+/// Returns the marks of the prompt cache in a body, in the order of the prompt.
 fn marks(body: &Value) -> Vec<Value> {
     let mut marks = Vec::new();
     let messages = body["messages"].as_array().unwrap();
@@ -250,7 +250,7 @@ async fn last_two_requests_have_breakpoints_and_never_more_than_four() {
         request.messages.push(Message::human("And now?"));
     }
 
-    // A shorter history has the breakpoints that are left of it.
+    // A shorter history has at most four breakpoints as well.
     let start = request.messages.as_slice()[..3].iter().cloned();
     request.messages = start.collect();
     model.call(request.clone()).await.unwrap();

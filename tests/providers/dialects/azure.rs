@@ -1,4 +1,4 @@
-//! Requests to a strict Azure, by both of its APIs.
+//! Requests to a strict Azure server, through both of its APIs.
 
 use agentcore::model::ToolDefinition;
 use agentcore::providers::openai::Dialect;
@@ -88,7 +88,7 @@ async fn request_that_a_deployment_refuses_is_an_error_before_sending() {
             ("gpt-6-luna", false, Some("END"), Some("stop sequences")),
             ("gpt-6-luna", false, None, None),
             ("gpt-5.1", true, Some("END"), None),
-            // These may be of any model.
+            // Deployments with other names may have any model.
             ("gpt-prod", true, Some("END"), None),
             ("dep", true, Some("END"), None),
         ] {
@@ -122,7 +122,7 @@ async fn blocked_prompt_is_a_refusal() {
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
 }
 
-/// The headers of the key, as the text for people shows them.
+/// Returns whether the `Debug` text of a model has the headers of each kind of key.
 fn headers(model: &dyn std::fmt::Debug) -> (bool, bool) {
     let text = format!("{model:?}");
     assert!(!text.contains("k-1234"), "{text}");

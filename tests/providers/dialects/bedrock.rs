@@ -1,4 +1,5 @@
-//! Conversations with a strict Bedrock, on its endpoints in the shape of other APIs.
+//! Conversations with a strict Bedrock server, on its endpoints that are compatible with other
+//! APIs.
 
 use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{ModelSettings, ThinkingMode};
@@ -163,7 +164,7 @@ async fn whole_conversation_on_the_messages_api_is_accepted() {
     assert_eq!(body["messages"][1]["content"][0]["signature"], "sig_0");
 }
 
-/// An answer of Anthropic's own server, which has searched the web and a document.
+/// An answer of Anthropic's own server, with citations of a web search and of a document.
 fn searched() -> Message {
     let block = |value: Value| ProviderBlock::new("anthropic", to_raw_value(&value).unwrap());
     let cited = |kind: &str| {
@@ -214,7 +215,7 @@ async fn tools_of_anthropic_and_what_they_gave_are_left_out() {
         assert!(body.get("tools").is_none(), "{body}");
         let blocks = body["messages"][1]["content"].as_array().unwrap();
         let texts: Vec<_> = blocks.iter().map(|block| &block["text"]).collect();
-        // The server does not continue an answer that ends in whitespace.
+        // The server does not continue an answer that ends with whitespace.
         let end = if is_last { "The end." } else { "The end. " };
         assert_eq!(texts, ["From the web.", "From a page.", end]);
         assert!(blocks[0].get("citations").is_none(), "{body}");
@@ -279,7 +280,8 @@ async fn ids_that_begin_again_in_every_answer_stay_apart() {
         .collect();
     assert_eq!(ids, ["call_0", "call_1", "call_0_2", "call_9"]);
 
-    // The reasoning of the answer with a call of a new id goes back without its own.
+    // The third reasoning item is sent without its id, because the id of the call after it was
+    // replaced.
     let reasoning = input.iter().filter(|item| item["type"] == "reasoning");
     let reasoning: Vec<_> = reasoning.collect();
     let mut expected = ["rs_1", "rs_2", "rs_3"].map(responses::reasoning);
@@ -321,7 +323,7 @@ async fn wrong_key_is_an_error_of_each_endpoint() {
     let models: [Box<dyn Model>; 4] = [
         Box::new(chat(&chat_server).key("wrong")),
         Box::new(claude(&messages_server).bearer("wrong")),
-        // In `x-api-key`.
+        // This model sends the key in `x-api-key`.
         Box::new(
             Anthropic::new("anthropic.claude-sonnet-5-5", KEY)
                 .base_url(format!("{}/anthropic", messages_server.url())),

@@ -1,4 +1,4 @@
-//! Whole conversations with strict servers.
+//! Complete conversations with strict servers.
 
 use agentcore::message::Media;
 use agentcore::providers::OpenAi;
@@ -12,7 +12,7 @@ use crate::kit::any_object;
 use crate::kit::doubles::chat::{Check, Double, call};
 use crate::kit::doubles::{azure, deepseek, gemini_chat, groq, mistral, openrouter, template, xai};
 
-/// A schema that every server holds its answers to.
+/// A schema that every server can enforce.
 pub fn mood_schema() -> Value {
     json!({"type": "object", "properties": {"mood": {"type": "string"}}, "required": ["mood"],
         "additionalProperties": false})
@@ -35,7 +35,7 @@ pub fn agent(model: impl Model) -> Agent {
         .unwrap()
 }
 
-/// Runs the agent on an input, and once more for an answer that matches a schema.
+/// Runs the agent on an input, and once more for an answer that matches [`mood_schema`].
 pub async fn converse(agent: &Agent, input: Message) -> (RunOutput, Value) {
     let input = Messages::new().with(input);
     let first = agent.session("s").run(input).await.unwrap();
@@ -44,7 +44,7 @@ pub async fn converse(agent: &Agent, input: Message) -> (RunOutput, Value) {
     (first, second.structured.unwrap())
 }
 
-/// Servers with a double, the model that is asked, and the rules of the double.
+/// The dialects with a double, the requested model, and the rules of the double.
 fn servers() -> [(Dialect, &'static str, Check); 10] {
     [
         (Dialect::azure(), "dep", azure::check),
@@ -81,7 +81,7 @@ async fn pictures_parallel_calls_and_schemas_are_accepted_by_every_server() {
         assert_eq!(output.text, "Done.");
         assert_eq!(structured, json!({"mood": "good"}));
         let body = server.requests().pop().unwrap().json();
-        // The schema is sent in words to the one.
+        // DeepSeek has no schemas, so the schema is sent as text.
         let format = if dialect == Dialect::deepseek() {
             "json_object"
         } else {

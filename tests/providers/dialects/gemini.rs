@@ -1,4 +1,4 @@
-//! Conversations with a strict Gemini behind Chat Completions.
+//! Conversations with a strict Gemini server for Chat Completions.
 
 use agentcore::providers::OpenAi;
 use agentcore::providers::openai::Dialect;

@@ -1,4 +1,4 @@
-//! Media that each server takes, and those that are refused before sending.
+//! Media that each server accepts, and media that are an error before sending.
 
 use agentcore::message::{Media, Message, Messages, Part};
 use agentcore::providers::openai::Dialect;
@@ -7,16 +7,16 @@ use agentcore::testing::{FaultServer, Reply};
 use agentcore::{ErrorKind, Model, ModelRequest};
 use serde_json::{Value, json};
 
-/// Every dialect, with `true` for documents, then for recordings.
+/// Every dialect, and whether documents and audio are sent.
 fn dialects() -> [(Dialect, bool, bool); 13] {
     [
-        // A model without audio.
+        // The model has no audio.
         (Dialect::openai(), true, false),
         (Dialect::compatible(), true, true),
         (Dialect::azure(), false, true),
         (Dialect::openrouter(), true, true),
         (Dialect::deepseek(), false, false),
-        // A model without audio.
+        // The model has no audio.
         (Dialect::mistral(), true, false),
         (Dialect::groq(), false, false),
         (Dialect::xai(), false, false),
@@ -36,7 +36,7 @@ fn audio(kind: &str) -> Part {
     Part::Audio(Media::bytes(kind, b"wav"))
 }
 
-/// The second part of the message that is sent, or the text of the error before sending.
+/// Returns the second part of the message that is sent, or the text of the error before sending.
 async fn sent(dialect: Dialect, part: Part) -> Result<Value, String> {
     sent_to("m", dialect, part).await
 }
@@ -136,7 +136,7 @@ async fn recordings_are_sent_to_models_with_audio() {
         ("gpt-5.4-mini", Dialect::openai(), false),
         ("gpt-audio", Dialect::azure(), true),
         ("gpt-5.4-mini", Dialect::azure(), false),
-        // A deployment of any model.
+        // A deployment may have any model.
         ("dep", Dialect::azure(), true),
     ] {
         match sent_to(name, dialect, audio("audio/wav")).await {

@@ -19,7 +19,7 @@ fn model(server: &FaultServer) -> OpenAi {
     OpenAi::compatible(server.url(), "m").dialect(Dialect::mistral())
 }
 
-/// The second chunk of the content that is sent, or the text of the error before sending.
+/// Returns the second chunk of the content that is sent, or the text of the error before sending.
 async fn sent(name: &str, part: Part) -> Result<Value, String> {
     let (double, server) = Double::start(check, []).await;
     let model = OpenAi::compatible(server.url(), name).dialect(Dialect::mistral());

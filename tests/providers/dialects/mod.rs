@@ -1,4 +1,4 @@
-//! The variants of Chat Completions: what each server is sent, and what is made of its answers.
+//! The dialects of Chat Completions: requests to each server, and its answers.
 
 mod azure;
 mod bedrock;

@@ -134,7 +134,7 @@ async fn whole_conversation_is_accepted() {
         check,
         [
             vec![call(0, "c1", "a"), call(1, "c2", "b")],
-            // Some servers give an id again.
+            // Some servers repeat the id of an earlier call.
             vec![json!({"content": "One moment."}), call(0, "c1", "c")],
             vec![json!({"content": "Done."})],
             vec![
@@ -171,7 +171,7 @@ async fn whole_conversation_is_accepted() {
         &["assistant", "user"],
     ];
     assert_eq!(roles, expected.concat());
-    // Pictures of tools travel behind the results.
+    // Pictures of results follow in a message of the user.
     assert_eq!(messages[5]["content"][0]["type"], "image_url");
     assert_ne!(
         messages[2]["tool_calls"][0]["id"],
@@ -206,7 +206,7 @@ async fn history_and_settings_of_other_servers_are_accepted() {
         request.settings.top_k = Some(5);
         request.settings.seed = Some(7);
         request.settings.thinking = thinking;
-        // A schema with a field that may be left out, which the strict mode does not take.
+        // The field `mood` is optional, which the strict mode does not allow.
         let schema = json!({"type": "object", "properties": {"mood": {"type": "string"}}});
         request.response_format = Some(ResponseFormat::JsonSchema {
             name: "mood".into(),

@@ -81,7 +81,7 @@ async fn streamed_details_go_back_as_whole_entries() {
         "format": "anthropic-claude-v1", "index": 0});
     assert_eq!(messages[1]["reasoning_details"][0], first, "{messages:?}");
     assert_eq!(messages[1].get("reasoning"), None);
-    // A signature may arrive behind the text of the answer.
+    // The signature arrived after the text of the answer.
     let details = messages[3]["reasoning_details"].as_array().unwrap();
     assert_eq!(details.len(), 1);
     assert_eq!(details[0]["signature"], "bGF0ZQ==");

@@ -1,4 +1,4 @@
-//! What each server is sent.
+//! Requests to each server.
 
 use agentcore::message::ProviderBlock;
 use agentcore::model::{ResponseFormat, ThinkingMode, ToolChoice, ToolDefinition};
@@ -10,7 +10,7 @@ use agentcore::{ErrorKind, Message, Messages, Model, ModelRequest, Part, ToolCal
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Every dialect, and the mark of its blocks.
+/// Every dialect, and the tag of its blocks.
 fn dialects() -> [(Dialect, &'static str); 13] {
     [
         (Dialect::openai(), "openai"),
@@ -61,7 +61,7 @@ fn tool() -> ToolDefinition {
     ToolDefinition::new("t", "A tool.", json!({"type": "object"}))
 }
 
-/// A round of a call, with a block of every server in the answer.
+/// A history with one call, whose answer has a block of every server.
 fn history() -> Messages {
     let block = |tag: &str| {
         let raw = format!("{{\"reasoning_content\":\"canary of {tag}\"}}");

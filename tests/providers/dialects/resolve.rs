@@ -1,4 +1,4 @@
-//! Models of other servers from the environment, which a process of its own has.
+//! Models that are resolved from environment variables, in child processes.
 
 use std::process::Command;
 
@@ -11,14 +11,14 @@ use crate::kit::doubles::azure::{KEY, check};
 use crate::kit::doubles::chat::Double;
 use crate::kit::doubles::{anthropic, azure, bedrock, responses};
 
-/// Set in the process that also sends a request.
+/// The variable of a process that also sends a request.
 const CALL: &str = "AGENTCORE_TEST_RESOLVE_CALL";
 
-/// Set in the process that prints the context window that the server reports; `paused` for a clock
-/// that does not wait.
+/// The variable of a process that prints the context window that the server reports; `paused`
+/// pauses the clock.
 const WINDOW: &str = "AGENTCORE_TEST_RESOLVE_WINDOW";
 
-/// Set in the process that resolves a name and prints the result.
+/// The variable of a process that resolves a name and prints the result.
 const CHILD: &str = "AGENTCORE_TEST_RESOLVE";
 
 fn resolved(name: &str, variables: &[(&str, &str)]) -> String {
@@ -39,7 +39,7 @@ fn resolved(name: &str, variables: &[(&str, &str)]) -> String {
     line.unwrap_or_else(|| panic!("{printed}")).to_owned()
 }
 
-/// The window of a model, or the error of resolving it.
+/// Returns the context window of a model, or the error of resolving it.
 fn reported_window(name: &str, is_paused: bool) -> String {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(is_paused).build();
@@ -234,7 +234,7 @@ async fn bedrock_prefix_reaches_the_api_of_each_model() {
     }
 }
 
-/// Windows that servers report, by their prefixes and the variables of their addresses.
+/// Checks the servers of all prefixes, and the variables of their addresses.
 #[tokio::test(flavor = "multi_thread")]
 async fn context_window_is_read_from_the_server_of_the_prefix() {
     let models = |own: Value| json!({"data": [{"id": "other"}, own]});
@@ -355,7 +355,7 @@ async fn server_that_reports_no_window_leaves_the_known_one() {
     let wrong = ("VLLM_BASE_URL", "not an address");
     let printed = resolved("vllm:m", &[wrong, (WINDOW, "1")]);
     assert!(printed.starts_with("Config: "), "{printed}");
-    // Without a server that reports one, as by `resolve`.
+    // Mistral reports no window, so the model is that of `resolve`.
     let printed = resolved("mistral:m", &[("MISTRAL_API_KEY", "k"), (WINDOW, "1")]);
     assert_eq!(printed, "mistral:m 128000 8192");
     let printed = resolved("nobody:m", &[(WINDOW, "1")]);

@@ -14,7 +14,7 @@ fn servers() -> [(Dialect, Check); 4] {
         (Dialect::vllm(), vllm),
         (Dialect::llama_cpp(), llama_cpp),
         (Dialect::lm_studio(), lm_studio),
-        // A local server of which nothing is known.
+        // An unknown local server.
         (Dialect::compatible(), llama_cpp),
     ]
 }

@@ -47,7 +47,7 @@ async fn repeated_pieces_of_reasoning_count_once() {
     let body = server.requests().pop().unwrap().json();
     assert_eq!(body["messages"][1]["reasoning_content"], "Let me see.");
 
-    // Other servers may repeat a piece on purpose.
+    // Pieces that other servers repeat are kept, because they may be intended.
     for (dialect, count) in [(Dialect::xai(), 2), (Dialect::compatible(), 4)] {
         let (_, server) = Double::start(check, answers.clone()).await;
         let model = OpenAi::compatible(server.url(), "grok-4.5").dialect(dialect);

@@ -17,13 +17,13 @@ async fn n01_refused_connection_and_early_reset_are_connect_errors() {
             assert!(error.is_retryable());
         }
 
-        // Nobody listens on the first port, which only the system may hand out.
+        // No process listens on port 1, which the system never assigns by itself.
         let (_, refused) = outcome_at(api, "http://127.0.0.1:1", PATIENCE).await;
         assert_eq!(refused.unwrap().kind(), ErrorKind::Connect, "{api:?}");
     }
 }
 
-/// A server that answered another runtime has no connection in the pool of this one.
+/// A connection that another runtime has used is not in the pool of this one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn request_is_sent_once_in_a_runtime_without_a_pooled_connection() {
     for api in ALL {
@@ -49,7 +49,7 @@ async fn n16_last_event_ends_the_answer_on_an_open_socket() {
     for api in ALL {
         let server = FaultServer::start().await.unwrap();
         server.reply(api.text("all of it").stall());
-        // Without an end of its own the answer would take the idle timeout.
+        // The answer ends by itself: its end is not that of the idle timeout.
         let model = api.model(&server.url(), 10 * PATIENCE);
         let answer = tokio::time::timeout(PATIENCE, model.call(api.request())).await;
         assert_eq!(answer.unwrap().unwrap().text(), "all of it", "{api:?}");
@@ -57,7 +57,7 @@ async fn n16_last_event_ends_the_answer_on_an_open_socket() {
     }
 }
 
-/// On a paused clock: what is sent over loopback is there at once, so time only moves when both
+/// Uses a paused clock: bytes over loopback arrive at once, so that time advances only when both
 /// sides wait.
 #[tokio::test(start_paused = true)]
 async fn n17_silence_is_a_timeout_and_any_byte_resets_it() {
@@ -77,7 +77,7 @@ async fn n17_silence_is_a_timeout_and_any_byte_resets_it() {
 
         server.all_closed().await;
 
-        // In all longer than the idle timeout, with a byte well within each.
+        // The pauses add up to more than the idle timeout, but each is much shorter.
         let filler = if api.is_sse() {
             ": still here\n\n"
         } else {
@@ -101,8 +101,8 @@ async fn n17_silence_is_a_timeout_and_any_byte_resets_it() {
     }
 }
 
-/// Bytes that keep coming reset the idle timer for ever; the time of a run is what bounds them. On
-/// a paused clock.
+/// Bytes that keep arriving reset the idle timeout for ever, so the duration of the run is the
+/// limit. Uses a paused clock.
 #[tokio::test(start_paused = true)]
 async fn n18_slow_trickle_ends_at_max_duration() {
     for api in ALL {
@@ -163,7 +163,7 @@ async fn n27_pooled_connection_closed_by_the_server_is_replaced() {
         server.reply(api.text("one"));
         assert_eq!(model.call(api.request()).await.unwrap().text(), "one");
 
-        // The kept connection dies under the next request.
+        // The pooled connection closes during the next request.
         server.reply(Reply::raw().close());
         server.reply(api.text("two"));
         assert_eq!(
@@ -184,8 +184,8 @@ async fn n27_each_of_several_connections_closed_by_the_server_is_replaced() {
     }
 }
 
-/// Holds that each of several concurrent calls is answered, although the server closes the three
-/// connections in the pool under the next request.
+/// Checks that each of several concurrent calls is answered, although the server closes the three
+/// connections in the pool during the next requests.
 async fn check_closed_connections(api: Api, call_count: usize) {
     let server = FaultServer::start().await.unwrap();
     server.fallback(api.text("an answer in several pieces"));
@@ -199,7 +199,7 @@ async fn check_closed_connections(api: Api, call_count: usize) {
         assert!(events.iter().all(Result::is_ok), "{api:?}");
     }
     assert_eq!(server.connections(), 3, "{api:?}");
-    // The connections go back to the pool in tasks of their own.
+    // Tasks of the client return the connections to the pool.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }

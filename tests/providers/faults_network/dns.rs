@@ -1,4 +1,4 @@
-//! Names that lead nowhere.
+//! Host names that do not resolve.
 
 use agentcore::AgentBuilder;
 use agentcore::agent::RetryPolicy;
@@ -7,7 +7,7 @@ use super::*;
 
 #[tokio::test]
 async fn n2_unresolvable_name_is_a_dns_error_that_is_retried_once() {
-    // The domain `.invalid` is kept free of names by RFC 2606.
+    // RFC 2606 reserves the domain `.invalid`.
     for api in ALL {
         let url = "http://no-such-host.invalid";
         let model = api.model(url, PATIENCE);

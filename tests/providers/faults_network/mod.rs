@@ -1,4 +1,4 @@
-//! What every provider makes of a network and a server that misbehave.
+//! Faults of the network and of servers, for every provider.
 
 mod connection;
 mod dns;
@@ -22,7 +22,7 @@ use crate::kit::doubles::gemini;
 
 const KEY: &str = "sk-test-0123456789abcdef";
 
-/// Long enough for a busy machine, and never waited for.
+/// A timeout that is long enough for a busy machine, and that no test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl Api {
         }
     }
 
-    /// Server-sent events, or JSON lines.
+    /// Returns `true` if the API sends server-sent events, and `false` for JSON lines.
     fn is_sse(self) -> bool {
         self != L
     }
@@ -70,8 +70,8 @@ async fn ask(api: Api, server: &FaultServer) -> Result<ModelResponse> {
     api.model(&server.url(), PATIENCE).call(api.request()).await
 }
 
-/// Runs the test of this path in a process of its own, which reads these variables; a value that is
-/// empty unsets one.
+/// Runs the test of this path in a process of its own with these variables; an empty value unsets
+/// one.
 async fn run_alone(path: &str, variables: &[(&str, &str)]) {
     let (_, name) = path.split_once("::").unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -91,7 +91,7 @@ async fn run_alone(path: &str, variables: &[(&str, &str)]) {
     assert!(said.contains("1 passed"), "{said}");
 }
 
-/// What `reply` makes of a call, and what was shown before.
+/// Calls a model that receives `reply`. Returns the events before the error, and the error.
 async fn outcome(api: Api, reply: Reply) -> (Vec<ModelEvent>, Option<Error>) {
     let server = FaultServer::start().await.unwrap();
     server.reply(reply);
@@ -152,7 +152,7 @@ fn stopped(events: &[ModelEvent]) -> bool {
         .any(|event| matches!(event, ModelEvent::Stop { .. }))
 }
 
-/// The frames of the usual answer that lie wholly in its first `len` bytes.
+/// The frames of the usual answer that are complete in its first `len` bytes.
 fn keep_frames(api: Api, len: usize) -> Reply {
     let whole = api.text("some words here");
     let mut kept = whole.clone().truncate(0);

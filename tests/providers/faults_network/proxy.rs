@@ -1,14 +1,14 @@
-//! Proxies of the environment.
+//! Proxies that environment variables set.
 
 use super::*;
 
-/// Set for the child process that [`n29_proxy_from_the_environment_is_used`] starts.
+/// The variable of the child process that [`n29_proxy_from_the_environment_is_used`] starts.
 const ADDRESS: &str = "AGENTCORE_TEST_UNREACHABLE";
 
-/// The user `u` with the password `pw`, as the proxy receives them.
+/// The header of the user `u` with the password `pw`.
 const AUTHORIZATION: &str = "Basic dTpwdw==";
 
-/// The environment is read when the first client is made, so this runs in a process of its own.
+/// Runs in a process of its own, because the variables are read when the first client is built.
 #[tokio::test(flavor = "multi_thread")]
 async fn n29_proxy_from_the_environment_is_used() {
     if let Ok(url) = std::env::var(ADDRESS) {

@@ -1,4 +1,4 @@
-//! Answers that begin well.
+//! Faults within the body of a response.
 
 use super::*;
 use crate::kit::effort::cuts;
@@ -86,7 +86,7 @@ async fn n19_garbage_and_web_pages_are_protocol_errors_with_a_short_excerpt() {
             assert!(error.text().chars().count() < 320, "{label} {error}");
         }
 
-        // Many seeds: never a panic, never a success.
+        // No seed leads to a panic or to a success.
         for seed in 2..40 {
             let (shown, error) = outcome(api, Reply::new(200).garbage(500, seed)).await;
             assert!(error.is_some() && !stopped(&shown), "{api:?} seed {seed}");
@@ -203,7 +203,7 @@ async fn n23_unknown_events_and_fields_are_ignored() {
 
 #[tokio::test]
 async fn n24_events_after_the_end_are_ignored() {
-    // An answer of Gemini ends with its body.
+    // Gemini is left out: its stream ends with the body, without an event.
     for api in [A, O, L] {
         let whole = api.text("some words");
         let again = frames(&whole).into_iter().fold(whole.clone(), Reply::send);
@@ -215,7 +215,7 @@ async fn n24_events_after_the_end_are_ignored() {
 
     let all = frames(&A.text("some words"));
 
-    // A delta before the message began.
+    // A delta that precedes the start of the message is an error.
     let early = Reply::sse(["", ""]).truncate(0).send(all[2].clone());
     let early = all.iter().cloned().fold(early, Reply::send);
     assert_eq!(error(A, early).await.kind(), ErrorKind::Protocol);

@@ -1,4 +1,4 @@
-//! Servers whose certificate is not to be trusted.
+//! Servers with certificates that are not trusted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// Set for the child process: the ports of the servers, the trusted one first.
+/// The variable of the child process: the ports of the servers, the trusted one first.
 const PORTS: &str = "AGENTCORE_TEST_TLS_PORTS";
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
@@ -30,7 +30,7 @@ fn named(name: &str) -> CertificateParams {
     CertificateParams::new([name.to_owned()]).unwrap()
 }
 
-/// A server that passes on what it is asked to another one, without TLS.
+/// A TLS server that forwards to a server without TLS.
 struct Secure {
     port: u16,
     connections: Arc<AtomicUsize>,
@@ -67,7 +67,7 @@ impl Secure {
     }
 }
 
-/// The system's certificates are read once, so this runs in a process of its own.
+/// Runs in a process of its own, because the system's certificates are read once.
 #[tokio::test(flavor = "multi_thread")]
 async fn n03_untrusted_certificate_is_not_retried() {
     if let Ok(ports) = std::env::var(PORTS) {

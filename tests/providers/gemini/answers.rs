@@ -1,6 +1,7 @@
-//! Answers, and all that may end them.
+//! Answers of the Gemini API, and the errors that end them.
 //!
-//! The recordings follow the API reference, but for `aimock-*`, which came from a scripted server.
+//! The recordings follow the API reference, except `aimock-*`, which are those of a scripted
+//! server.
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ fn answer(bytes: &'static [u8]) -> ModelResponse {
     fold(decode(vec![Ok(bytes.into())])).unwrap()
 }
 
-/// The events before the error, and the error.
+/// Returns the events before the error, and the error.
 fn failure(body: Vec<Result<Bytes>>) -> (Vec<ModelEvent>, Error) {
     let mut events = decode(body);
     let error = events.pop().unwrap().unwrap_err();
@@ -45,7 +46,7 @@ fn frame(chunk: &Value) -> Result<Bytes> {
     Ok(format!("data: {chunk}\n\n").into())
 }
 
-/// A chunk of these parts, without an end.
+/// A chunk with these parts, without a finish reason.
 fn parts(parts: &Value) -> Result<Bytes> {
     let candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
     frame(&json!({"candidates": [candidate], "responseId": "r", "modelVersion": "m"}))
@@ -146,7 +147,7 @@ fn error_behind_the_finish_reason_is_the_error() {
     let (_, error) = failure(vec![text("a"), finish("STOP"), overloaded()]);
     assert_eq!(error.kind(), ErrorKind::Overloaded);
 
-    // An error may lack the end of its frame.
+    // The frame of an error may be incomplete.
     let body = b"data: {\"error\":{\"code\":503,\"message\":\"busy\"}}";
     let (_, error) = failure(vec![finish("STOP"), Ok(body.as_slice().into())]);
     assert_eq!(error.kind(), ErrorKind::Overloaded);
@@ -315,7 +316,7 @@ fn empty_signed_text_is_kept() {
     let expected = [Part::text("Yes."), Part::Opaque(block(raw))];
     assert_eq!(response.content.parts(), expected);
 
-    // Sources that come with it are those of the text before.
+    // Sources in the same chunk belong to the text before it.
     let source = json!({"web": {"uri": "u", "title": "t"}});
     let end = json!({"candidates": [{
         "content": {"parts": [{"text": "", "thoughtSignature": "s"}]},
@@ -360,14 +361,14 @@ fn sources_behind_other_parts_are_those_of_the_last_text() {
         assert_eq!(response.content.citations().count(), 1);
     }
 
-    // Where another text follows, they are its own.
+    // If another text follows, the sources belong to that text.
     let chunks = vec![text("a"), parts(&json!([code])), text("b"), frame(&end)];
     let response = fold(decode(chunks)).unwrap();
     let parts = response.content.parts();
     assert!(matches!(parts[1], Part::Opaque(_)), "{parts:?}");
     assert!(matches!(parts[3], Part::Annotations(_)), "{parts:?}");
 
-    // An answer that fails has had its events.
+    // The events before a failure are emitted.
     let (events, _) = failure(vec![text("a"), super::answers::parts(&json!([thought]))]);
     assert!(
         events.contains(&ModelEvent::Thinking("Hm.".into())),
@@ -420,7 +421,7 @@ fn thoughts_are_one_part() {
     assert_eq!(events[3], ModelEvent::Part(Part::Thinking(block(raw))));
     assert_eq!(events[4], ModelEvent::Text("Twice".into()));
 
-    // A signature ends the part.
+    // A part ends with its signature.
     let thought = |text: &str| json!({"text": text, "thought": true});
     let mut signed = thought("b");
     signed["thoughtSignature"] = "s".into();
@@ -502,7 +503,7 @@ fn output_usage_includes_the_thoughts() {
     assert_eq!((usage.input_tokens, usage.output_tokens), (15, 34));
     assert_eq!(usage.reasoning_tokens, 30);
 
-    // The last report wins, and the cached tokens are part of the prompt's.
+    // The last report counts, and the cached tokens are part of the prompt.
     let usage = answer(recording!("text.sse")).usage;
     assert_eq!(usage, Usage::new(12, 9).with_cache(100, 0));
 }
@@ -568,7 +569,7 @@ fn answer_over_a_limit_is_too_large() {
         frames.collect::<Vec<_>>()
     };
 
-    // Each source is an equal share of the text, which is in the chunk once.
+    // The text is once in the chunk, but counts once for each source.
     let cited = json!({"candidates": [{
         "content": {"parts": [{"text": "a"}]},
         "groundingMetadata": {
@@ -636,7 +637,7 @@ fn chunks_that_differ_in_text_and_usage_read_as_others_do() {
             let mut chunk = json!({"candidates": [{"content": {"parts": [part]}, "index": 0}]});
             chunk["usageMetadata"] = json!({"promptTokenCount": 5, "candidatesTokenCount": number});
             chunk["responseId"] = "r".into();
-            // A chunk that differs in more is read as a whole.
+            // A chunk with other differences is parsed as a whole.
             if has_numbers {
                 chunk["number"] = number.into();
             }

@@ -17,7 +17,7 @@ use crate::kit::echo;
 const MODERN: &str = "gemini-3.8-flash";
 const OLDER: &str = "gemini-2.5-flash";
 
-/// The body for `request`.
+/// Returns the body that is sent for `request`.
 async fn sent_to(model: &str, request: ModelRequest) -> Value {
     let (double, server) = Double::start([]).await;
     let model = Gemini::new(model, "key").base_url(server.url());
@@ -30,7 +30,7 @@ async fn sent(request: ModelRequest) -> Value {
     sent_to(MODERN, request).await
 }
 
-/// The error of a request that is not sent.
+/// Returns the error of a request that is not sent.
 async fn refusal(model: &str, request: ModelRequest) -> agentcore::Error {
     let server = FaultServer::start().await.unwrap();
     let model = Gemini::new(model, "key").base_url(server.url());
@@ -95,7 +95,7 @@ async fn request_goes_to_the_model_that_it_names() {
     let path = |name: &str| format!("/models/{name}:streamGenerateContent?alt=sse");
     assert_eq!(first.path, path(MODERN));
     assert_eq!(second.path, path("gemini-2.0-flash"));
-    // The other model does not think.
+    // `gemini-2.0-flash` has no thinking.
     assert!(second.json().get("generationConfig").is_none());
 }
 
@@ -173,7 +173,7 @@ async fn vertex_reads_addresses_with_a_type() {
     );
 }
 
-/// A history with a result of text, a picture and a recording, and a failed one.
+/// A history with two results: one has text, a picture and audio, the other one is an error.
 fn results() -> Messages {
     let calls = ["c1", "c2"].map(|id| ToolCall::new(id, "f", json!({})));
     let [first, second] = calls.clone();

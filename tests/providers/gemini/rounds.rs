@@ -1,4 +1,4 @@
-//! Conversations with a strict server.
+//! Conversations with a strict server of the Gemini API.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +22,7 @@ fn model(url: impl AsRef<str>) -> Gemini {
     Gemini::new("gemini-3.8-flash", "key-0123456789").base_url(url)
 }
 
-/// Two rounds of calls, one of them parallel, then a signed text.
+/// Two answers with calls, the first with two at once, then a signed text.
 fn rounds() -> Vec<Vec<Value>> {
     vec![
         vec![
@@ -419,7 +419,7 @@ async fn edited_call_keeps_its_signature() {
             .tool("c", "f", "ok");
         ModelRequest::new(history)
     };
-    // A block that is no object has no signature.
+    // A block that is not an object has no signature.
     for (extra, expected) in [
         (json!({"thoughtSignature": "c2ln"}), "c2ln"),
         (json!({"thoughtSignature": ""}), PLACEHOLDER),

@@ -1,4 +1,4 @@
-//! The settings of thinking.
+//! Settings of thinking.
 
 use agentcore::model::{ModelSettings, ThinkingMode};
 use agentcore::providers::Gemini;
@@ -14,7 +14,8 @@ fn request(mode: Option<ThinkingMode>) -> ModelRequest {
     request
 }
 
-/// The field `thinkingConfig` of a request, and its warnings; or the error before it is sent.
+/// Returns the field `thinkingConfig` of a request and the warnings, or the error before it is
+/// sent.
 async fn config(model: &str, request: ModelRequest) -> Result<(Value, Vec<String>), String> {
     let (double, server) = Double::start([]).await;
     let model = Gemini::new(model, "key").base_url(server.url());

@@ -1,4 +1,4 @@
-//! The dialects that come back.
+//! Answers of Chat Completions, in many dialects.
 
 use std::time::Duration;
 
@@ -133,7 +133,7 @@ fn arguments_may_be_an_object_and_invalid_ones_are_kept_raw() {
     assert!(call.args.is_null());
     assert_eq!(call.raw_args.as_deref(), Some("{\"a\":"));
 
-    // An answer that ran into its limit inside a call: the call must not run.
+    // A call that the output limit has cut must not run.
     assert_eq!(calls(&[&broken, LENGTH]), []);
     let full_window = LENGTH.replace("length", "model_length");
     assert_eq!(calls(&[&broken, &full_window]), []);
@@ -178,7 +178,7 @@ fn lone_surrogate_does_not_end_an_answer() {
         "a\u{FFFD}\u{FFFD}b\u{1F600}"
     );
 
-    // What stands beside it is read once.
+    // The other fields of the same delta are read once.
     let calls = r#"{"content":"hi","tool_calls":[
         {"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}},
         {"index":1,"id":"y","function":{"name":"f","arguments":"{\"b\":\"\ud83d"}}]}"#;
@@ -229,7 +229,7 @@ fn message_next_to_deltas_is_not_read_again() {
     let second = both(json!({"content": "lo"}), json!({"content": "Hello"}));
     assert_eq!(answer(&[&first, &second, STOP]).unwrap().text(), "Hello");
 
-    // The last chunk repeats the whole answer.
+    // Some servers repeat the whole answer in the last chunk.
     let [empty, one, two] =
         ["", "Hel", "lo"].map(|text| chunk(&json!({"content": text}).to_string()));
     let call = json!({"index": 0, "id": "x", "function": {"name": "t", "arguments": "{}"}});
@@ -244,7 +244,7 @@ fn message_next_to_deltas_is_not_read_again() {
         "Hello"
     );
 
-    // A delta without a part of the answer does not replace the message.
+    // A delta that has no part of the answer does not replace the message.
     let empty_delta = json!({"role": "assistant", "content": "", "reasoning_details": []});
     let response = answer(&[&both(empty_delta, whole), STOP]).unwrap();
     assert_eq!(response.text(), "Hello");
@@ -266,7 +266,7 @@ fn answer_without_any_end_marker_is_truncated() {
         Usage::new(1, 1)
     );
 
-    // A chunk without choices whose report is empty is not the one with usage.
+    // A report that is empty or zero is not the usage report.
     let empty_report = r#"{"id":"r","choices":[],"usage":{}}"#;
     let zeros = r#"{"id":"r","choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}"#;
     let filtered = r#"{"id":"r","choices":[],"prompt_filter_results":[]}"#;
@@ -275,13 +275,13 @@ fn answer_without_any_end_marker_is_truncated() {
         assert_eq!(response.usage, Usage::new(1, 1), "{extra}");
     }
 
-    // What comes behind the end is not looked at.
+    // Events after the end are ignored.
     assert!(answer(&[&text, stop, usage, "{garbage"]).is_ok());
     for torn in [&[&*text][..], &[], &[&*text, usage]] {
         assert_eq!(answer(torn).unwrap_err().kind(), ErrorKind::StreamTruncated);
     }
 
-    // The tokens of a torn answer are paid for all the same.
+    // The usage of an incomplete answer is reported.
     let reported = events(&[&text, usage]);
     assert!(matches!(reported[2], Ok(ModelEvent::Usage(usage)) if usage == Usage::new(1, 1)));
 }
@@ -366,7 +366,7 @@ fn refusals_and_errors_in_the_stream_are_reported() {
         );
     }
 
-    // The tokens of an answer that the server broke off are paid for.
+    // The usage of an answer that the server interrupted is reported.
     for reason in ["insufficient_system_resource", "error", "abort"] {
         let broken_off = json!({
             "id": "r",

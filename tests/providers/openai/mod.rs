@@ -1,4 +1,4 @@
-//! Chat Completions: what is sent, and what is made of the many dialects that come back.
+//! Chat Completions: requests, and answers in many dialects.
 
 mod answers;
 mod requests;

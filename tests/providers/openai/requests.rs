@@ -1,4 +1,4 @@
-//! What is sent.
+//! Requests to Chat Completions.
 
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{
@@ -11,7 +11,7 @@ use agentcore::{Message, Messages, Model, ModelRequest, Part, ToolCall};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// What is sent for `request`.
+/// Returns the request that is sent for `request`.
 async fn sent(
     model: impl FnOnce(String) -> OpenAi,
     request: ModelRequest,
@@ -285,7 +285,7 @@ async fn growing_history_is_sent_with_the_bytes_of_a_new_request() {
         Message::ai("done"),
     ];
     for step in steps {
-        // A clone shares the slot with the encoded bytes; a new request has its own.
+        // A clone shares the cache of the encoded bytes; a new request has its own.
         model.call(request.clone()).await.unwrap();
         model
             .call(ModelRequest::new(request.messages.clone()))

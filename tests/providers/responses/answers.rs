@@ -1,4 +1,4 @@
-//! Answers of the Responses API, well formed and not.
+//! Answers of the Responses API, valid and invalid.
 
 use agentcore::model::{ModelEvent, ModelResponse, StopReason};
 use agentcore::providers::responses;
@@ -13,7 +13,7 @@ fn events(body: impl Into<bytes::Bytes>) -> Vec<Result<ModelEvent>> {
     block_on(responses::decode(stream::iter([Ok(body.into())])).collect())
 }
 
-/// A stream of these events, behind the one that announces the response.
+/// A stream with these events after `response.created`.
 fn stream_of(events: &[(&str, Value)]) -> String {
     let created = (
         "response.created",

@@ -1,4 +1,4 @@
-//! The choice between OpenAI's two APIs.
+//! The choice between Chat Completions and the Responses API.
 
 use std::sync::Arc;
 
@@ -73,9 +73,9 @@ async fn answer_of_the_responses_api_is_continued_there() {
     for (name, tag, path) in [
         ("o3", "compatible-responses", "/responses"),
         ("o3", "openai", "/chat/completions"),
-        // It never reasons, and refuses what reasoning has left.
+        // This model never reasons, and refuses reasoning in the history.
         ("gpt-4.1", "compatible-responses", "/chat/completions"),
-        // Reasoning of OpenAI's own server.
+        // The reasoning is that of OpenAI's own server.
         ("o3", "openai-responses", "/chat/completions"),
     ] {
         let block = to_raw_value(&json!({"type": "reasoning", "id": "rs_1"})).unwrap();
@@ -232,7 +232,7 @@ async fn sampling_is_left_out_while_a_model_reasons() {
         ("gpt-6-luna", None, false),
         ("gpt-6-luna", effort("none"), true),
         ("gpt-6-luna", Some(ThinkingMode::Disabled), true),
-        // The lowest effort of these is not `none`.
+        // The lowest effort of the first three is not `none`.
         ("gpt-5-mini", Some(ThinkingMode::Disabled), false),
         ("gpt-5.5-pro", Some(ThinkingMode::Disabled), false),
         ("gpt-5.5-pro", None, false),

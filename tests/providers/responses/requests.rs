@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::kit::doubles::responses::{Double, message, reasoning};
 
-/// The body for `request`.
+/// Returns the body that is sent for `request`.
 async fn sent(request: ModelRequest) -> Value {
     let (double, server) = Double::start([]).await;
     let model = OpenAiResponses::compatible(server.url(), "gpt-6-luna").key("sk-test-key-1234");
@@ -157,7 +157,7 @@ async fn model_that_never_reasons_is_not_asked_for_reasoning() {
     let answer = || vec![message("msg_1", "ok")];
     for (name, refusals, expected) in [
         ("gpt-4.1", 0, json!(["web_search_call.action.sources"])),
-        // The name of a deployment may be any.
+        // The name of a deployment does not show its model.
         (
             "deployment-of-4.1",
             1,
@@ -166,7 +166,7 @@ async fn model_that_never_reasons_is_not_asked_for_reasoning() {
     ] {
         let (double, server) = Double::start([answer(), answer()]).await;
         let model = OpenAiResponses::compatible(server.url(), name);
-        // The second request, of a clone, is not refused again.
+        // A clone of the model sends the second request, which is not refused again.
         for model in [model.clone(), model] {
             let mut request = ModelRequest::new("Go");
             request.hosted_tools = [responses::web_search()].into();

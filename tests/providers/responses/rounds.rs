@@ -1,4 +1,4 @@
-//! Conversations with a strict server.
+//! Conversations with a strict server of the Responses API.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ fn model(url: impl AsRef<str>) -> OpenAiResponses {
     OpenAiResponses::compatible(url, "gpt-6-luna")
 }
 
-/// Two rounds of calls with reasoning, then a text.
+/// Two answers with reasoning and calls, then a text.
 fn rounds() -> Vec<Vec<Value>> {
     vec![
         vec![
@@ -212,7 +212,7 @@ async fn later_turns_of_a_run_are_sent_without_the_refused_reasoning() {
         .unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     assert_eq!(output.unwrap().text, "Done.");
-    // Each round of calls makes the reasoning before it foreign: one refusal each.
+    // The tool makes the server forget its reasoning, so each round of calls has one refusal.
     assert_eq!(double.refusals().len(), 2);
     assert_eq!(warnings(&messages).len(), 1);
     let body = server.requests().pop().unwrap().json();
@@ -222,7 +222,7 @@ async fn later_turns_of_a_run_are_sent_without_the_refused_reasoning() {
 
 #[tokio::test]
 async fn renamed_call_goes_back_behind_its_reasoning_without_ids() {
-    // The history of another provider has calls of these ids.
+    // The history of another provider has calls with the same ids.
     let ids = ["call_1", "call_2"];
     let calls = ids.map(|id| ToolCall::new(id, "echo", json!({})));
     let history = Messages::from("Hi")

@@ -1,4 +1,4 @@
-//! What `web_fetch` gives back.
+//! Results of `web_fetch`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Pages made to keep a thread busy or to fill the memory.
+//! Pages that would occupy a thread or fill the memory.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::site::{Site, call, page, text};
 
-/// A conversion that takes longer does not end by itself.
+/// The time limit of a conversion. One that exceeds it would not end by itself.
 const AT_MOST: Duration = Duration::from_secs(600);
 
 const REST: &str = "(the page is larger than what is read; its rest is left out)";
@@ -39,7 +39,7 @@ async fn element_with_450000_attributes_is_cut() {
 #[tokio::test]
 async fn repeated_attribute_names_end_quickly() {
     let html = format!("<p{}>end", " a".repeat(450_000));
-    // Many separators without a token look like many attributes: it may be cut, and it ends.
+    // Separators without a name are counted like attributes, so the page may be cut.
     let output = output_of(html, |tool| tool).await.unwrap();
     assert!(output.contains("Status: 200"), "{output:.200}");
 }
@@ -132,7 +132,7 @@ async fn many_inline_elements_are_joined_quickly() {
     assert!(output.starts_with("*zzz"), "{output:.200}");
 }
 
-/// The threads of this process with this name that run now.
+/// Returns the number of threads of this process with this name.
 #[cfg(target_os = "linux")]
 fn busy_threads(name: &str) -> usize {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
@@ -145,7 +145,8 @@ fn busy_threads(name: &str) -> usize {
         .count()
 }
 
-/// Set in the process that looks at its own threads: other tests convert pages at the same time.
+/// The variable of the child process that counts its threads: in this process, other tests convert
+/// pages at the same time.
 #[cfg(target_os = "linux")]
 const ALONE: &str = "AGENTCORE_TEST_ALONE";
 
@@ -175,12 +176,12 @@ async fn no_thread_is_left_after_calls_that_timed_out() {
         let site = Site::start(move |_| page("text/html", &html)).await;
         let tool = site.tool().timeout(Duration::from_millis(250));
         for _ in 0..3 {
-            // Whether it was in time does not matter here.
+            // The call may or may not end in time.
             let _ = call(&tool, json!({"url": site.url("/")})).await;
         }
     }
 
-    // The name of a thread has 15 bytes at most.
+    // Linux cuts the name of a thread at 15 bytes.
     let busy = || busy_threads("agentcore-compu");
     let begun = std::time::Instant::now();
     while busy() > 0 && begun.elapsed() < Duration::from_secs(60) {

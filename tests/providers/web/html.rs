@@ -1,4 +1,4 @@
-//! HTML as Markdown, well-meant and hostile.
+//! HTML as Markdown, ordinary and hostile.
 
 use std::time::Duration;
 
@@ -104,14 +104,14 @@ async fn expensive_pages_are_cut() {
             .await
             .unwrap();
         assert!(found.starts_with("start"), "{piece}: {found:.200}");
-        // The text that is there may be longer than what one call gives.
+        // The text may also be longer than what one call returns.
         assert!(
             found.ends_with(rest) || found.contains("more characters; continue"),
             "{piece}"
         );
     }
 
-    // Much of what costs nothing is no reason to stop.
+    // A long plain text is cheap, and is not cut.
     let text = "word ".repeat(9_000);
     assert_eq!(markdown(text.clone()).await.as_deref(), Ok(text.trim()));
 }

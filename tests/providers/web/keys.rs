@@ -1,4 +1,4 @@
-//! Keys at the places where texts of servers are cut.
+//! Keys at the offsets where texts of servers are cut.
 
 use agentcore::tools::web::{SearchProvider, SearchResults, Source, internet_search};
 use agentcore::{BoxError, Secret, async_trait};
@@ -9,7 +9,7 @@ use crate::kit::keys::assert_no_leak;
 
 const KEY: &str = "qjzwvxkqzhgjwyxqvzkwjqxzgkvqwzxhqjkzvbwtpd";
 
-/// Everything that a call returns, or its error.
+/// Returns everything that a call returns, or its error.
 async fn output(site: &Site, mut args: Value) -> String {
     args["url"] = site.url("/").into();
     match call(&site.tool(), args).await {
@@ -18,7 +18,7 @@ async fn output(site: &Site, mut args: Value) -> String {
     }
 }
 
-/// The key after `before` characters, with text after it.
+/// A text with the key after `before` characters.
 fn text_with_key(before: usize) -> String {
     format!("{}{KEY}{}", ".".repeat(before), ",".repeat(3_000))
 }
@@ -51,7 +51,7 @@ async fn no_part_of_a_page_shows_a_part_of_a_key() {
         assert_no_leak(&rest, KEY, &format!("from {edge}"));
     }
 
-    // The parts are those of the redacted page.
+    // Offsets count characters of the redacted page.
     let part = output(&site, json!({"offset": 498, "max_chars": 15})).await;
     assert!(part.contains("\n\n..[redacted],,,\n\n"), "{part}");
 }

@@ -1,4 +1,4 @@
-//! `web_fetch` and `internet_search`, against servers on the loopback interface.
+//! `web_fetch` and `internet_search`, with servers on the loopback interface.
 
 mod fetch;
 mod hostile;

@@ -1,4 +1,4 @@
-//! `internet_search` and Tavily.
+//! `internet_search` with Tavily.
 
 use std::time::Duration;
 

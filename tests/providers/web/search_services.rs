@@ -1,4 +1,4 @@
-//! The searches with Brave and DuckDuckGo.
+//! `internet_search` with Brave and DuckDuckGo.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::kit::serving::{last, serve, status, text};
 
 const KEY: &str = "BSA-canary-0123456789";
 
-/// The text for the model, or the error.
+/// Returns the text for the model, or the error.
 async fn search(provider: impl SearchProvider, args: Value) -> Result<String, String> {
     let output = call(&internet_search(provider), args).await?;
     Ok(output.content.text().into_owned())
@@ -129,7 +129,7 @@ async fn error_statuses_of_brave_have_a_hint_and_no_key() {
     );
 }
 
-/// A page of results as the service makes it.
+/// A page of results as DuckDuckGo sends it.
 fn page(results: &str) -> String {
     format!(
         "<!DOCTYPE html><html><head><title>x at DuckDuckGo</title></head><body class='body--html'>\
@@ -274,8 +274,7 @@ async fn silent_services_are_timeouts() {
     assert_eq!(error, "DuckDuckGo: no reply within 3s");
 }
 
-/// A service without a key may repeat that of another, which the text of a reply has in any
-/// spelling.
+/// A service without a key may repeat the key of another service, in any spelling.
 #[tokio::test]
 async fn refusal_of_duckduckgo_has_no_key_of_another_service() {
     let _brave = Brave::new(KEY);

@@ -1,4 +1,4 @@
-//! A small web server, and names that lead to it.
+//! A small web server, and a resolver whose names lead to it.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What is sent for a request.
+/// The answer to a request.
 #[derive(Clone)]
 pub enum Answer {
-    /// These bytes, and the connection is closed.
+    /// Sends these bytes, and closes the connection.
     Bytes(Vec<u8>),
-    /// These bytes, and the connection stays open without a word.
+    /// Sends these bytes, and keeps the connection open.
     Stall(Vec<u8>),
-    /// These bytes for ever, after a head.
+    /// Sends a head, and then repeats these bytes for ever.
     Endless(Vec<u8>, Vec<u8>),
 }
 
-/// Answers each request by its path and writes down what it was asked.
+/// A server that answers each request by its path, and records the requests.
 pub struct Site {
     pub address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
@@ -52,12 +52,12 @@ impl Site {
         format!("http://{}{path}", self.address)
     }
 
-    /// The heads of the requests, in lower case.
+    /// Returns the heads of the requests, in lower case.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }
 
-    /// The tool, allowed to come here.
+    /// Returns the tool, which may access this server.
     pub fn tool(&self) -> WebFetch {
         WebFetch::new().policy(AddressPolicy::new().allow_address(self.address))
     }
@@ -125,7 +125,7 @@ pub async fn text(tool: &impl Tool, url: &str) -> Result<String, String> {
     Ok(output.content.text().into_owned())
 }
 
-/// Answers each question with the next list of addresses, the last one for ever.
+/// A resolver that answers each lookup with the next list of addresses, and repeats the last one.
 #[derive(Clone)]
 pub struct Names {
     answers: Vec<Vec<IpAddr>>,

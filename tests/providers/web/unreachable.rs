@@ -1,4 +1,4 @@
-//! Places that no page, name or redirect leads to.
+//! Addresses that no page, name or redirect may lead to.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::site::{Names, Site, page, redirect, text};
 use crate::kit::{agent, results};
 
-/// A server that must not be asked.
+/// A server that must not receive a request.
 async fn secret() -> Site {
     Site::start(|_| page("text/plain", "secret")).await
 }
@@ -92,7 +92,7 @@ async fn rebound_name_connects_to_the_checked_address() {
     })
     .await;
 
-    // Allowed when it is checked, elsewhere when anybody asks again.
+    // The name resolves to an allowed address first, and to a forbidden one at the next lookup.
     let names = Names::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let tool = open.tool().resolver(names.clone());
     let url = format!("http://rebind.test:{port}/");
@@ -100,7 +100,8 @@ async fn rebound_name_connects_to_the_checked_address() {
     assert!(found.ends_with("\n\nopen"), "{found}");
     assert_eq!(names.asked().len(), 1);
 
-    // The next call asks again, is told the other address, and keeps no connection to fall back on.
+    // The next call resolves the name again, gets the other address, and has no pooled connection
+    // to fall back on.
     let error = text(&tool, &url).await.unwrap_err();
     assert!(error.contains("127.0.0.2 is a loopback address"), "{error}");
     assert_eq!(names.asked().len(), 2);
