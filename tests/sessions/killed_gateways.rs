@@ -1,7 +1,7 @@
-//! Gateways on one NATS server that are killed in the middle of turns: every message is answered,
-//! in the order of its session, and none twice.
+//! Gateways on one NATS server that are killed during turns: every message is answered exactly
+//! once, in the order of its session.
 //!
-//! The gateways are this very test, which variables tell where to work. They need
+//! The gateways are child processes of this test binary, configured by variables. They need
 //! `AGENTCORE_TEST_NATS` and `AGENTCORE_TEST_POSTGRES` or `AGENTCORE_TEST_REDIS`.
 
 use std::collections::HashMap;
@@ -22,12 +22,12 @@ use crate::session_stores::crash::runtime;
 
 const PREFIX: &str = "AGENTCORE_GATEWAY_PREFIX";
 const STORE: &str = "AGENTCORE_GATEWAY_STORE";
-/// How many gateways are killed; more by hand.
+/// The variable with the number of kills, for longer tests by hand.
 const KILLS: &str = "AGENTCORE_GATEWAY_KILLS";
-/// The kills of the whole test, which has 200 sessions and 5,000 messages.
+/// The number of kills from which the test has 200 sessions and 5,000 messages.
 const ALL_KILLS: usize = 50;
 
-/// The numbers of a test.
+/// The size of a test.
 struct Load {
     sessions: usize,
     messages: usize,
@@ -53,7 +53,7 @@ impl Load {
 
 fn store_options(prefix: &str) -> ServerOptions {
     let prefix = prefix.replace('-', "");
-    // The name of a table is short.
+    // The length of table names is limited.
     let prefix = format!("t{}", &prefix[prefix.len() - 20..]);
     ServerOptions::default()
         .prefix(prefix)
@@ -79,7 +79,7 @@ async fn bus(prefix: &str) -> NatsBus {
     NatsBus::with_options(url, options).await.unwrap()
 }
 
-/// Answers with the last input, after a moment in which the process may be killed.
+/// A model that answers with the last input after a pause, in which the process may be killed.
 fn model() -> FunctionModel {
     FunctionModel::stream(|request| {
         let text = format!("re: {}", request.messages.last_content());
@@ -94,7 +94,7 @@ fn model() -> FunctionModel {
     })
 }
 
-/// The gateway, if this process is one. It ends by being killed.
+/// Runs the gateway if this process is one, until it is killed.
 #[test]
 fn gateway_of_the_test() {
     let variable = |name| std::env::var(name).ok();
@@ -133,7 +133,7 @@ async fn publish(bus: &NatsBus, load: &Load) {
     }
 }
 
-/// Reads all replies, and kills a gateway now and then.
+/// Reads all replies, and kills gateways at equal intervals.
 async fn read_replies(bus: &NatsBus, load: &Load, kill: &mut impl FnMut()) {
     let mut next: HashMap<String, usize> = HashMap::new();
     let step = (load.count() / (load.kills + 1)).max(1);
@@ -145,7 +145,7 @@ async fn read_replies(bus: &NatsBus, load: &Load, kill: &mut impl FnMut()) {
         let delivery = delivery.unwrap().unwrap();
         let reply = &delivery.message;
         let number = next.entry(reply.chat_id.to_string()).or_default();
-        // In order, none is missing and none is there twice.
+        // The replies of a session are in order, complete and without repetition.
         assert_eq!(*reply.id, format!("{}-{number}:reply", reply.chat_id));
         assert_eq!(*reply.content, format!("re: {number}"));
         *number += 1;

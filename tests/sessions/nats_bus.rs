@@ -1,4 +1,4 @@
-//! The bus on a real NATS server, wherever `AGENTCORE_TEST_NATS` names one, such as
+//! The bus on a real NATS server, if `AGENTCORE_TEST_NATS` names one, such as
 //! `nats://127.0.0.1:4222`.
 
 use std::time::Duration;
@@ -8,10 +8,10 @@ use agentcore::testing::conformance;
 use agentcore::{ErrorKind, Secret};
 use tokio::time::timeout;
 
-/// The time in which a message arrives also on a busy machine.
+/// The time limit for the delivery of a message, long enough for a busy machine.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The URL of the server; `None`, with a line about it, if none is named.
+/// Returns the URL of the server. Without one, prints a line and returns `None`.
 pub fn server() -> Option<String> {
     let url = std::env::var("AGENTCORE_TEST_NATS").ok();
     if url.is_none() {
@@ -20,7 +20,7 @@ pub fn server() -> Option<String> {
     url
 }
 
-/// A name that no other test has.
+/// Returns a prefix that no other test uses.
 pub fn new_prefix() -> String {
     format!("test-{}", uuid::Uuid::now_v7())
 }
@@ -71,7 +71,7 @@ async fn session_is_one_process_at_a_time() {
     first.publish_inbound(message("m1")).await.unwrap();
     let delivery = first.consume_inbound().await.unwrap().unwrap();
     first.publish_inbound(message("m2")).await.unwrap();
-    // The process that has the session gets it, such as for an answer to a question.
+    // The process that owns the session receives the message, such as the answer to a question.
     let mut other = std::pin::pin!(second.consume_inbound());
     let next = timeout(LONGEST, async {
         tokio::select! {
@@ -104,7 +104,7 @@ async fn message_whose_receiver_is_gone_is_delivered_to_another_process() {
     let first = NatsBus::with_options(&url, options.clone()).await.unwrap();
     first.publish_inbound(message("m1")).await.unwrap();
     let delivery = first.consume_inbound().await.unwrap().unwrap();
-    // A process that is killed drops nothing.
+    // A killed process runs no destructors.
     std::mem::forget(delivery);
     let second = NatsBus::with_options(&url, options).await.unwrap();
     let next = timeout(LONGEST, second.consume_inbound()).await;
@@ -127,7 +127,7 @@ async fn message_that_another_process_sends_is_not_sent_by_a_slow_one() {
     }
     let first = slow.consume_outbound("tg").await.unwrap().unwrap();
     assert_eq!(&*first.message.id, "m1");
-    // The receiver does not report in time, so the message is delivered again.
+    // The receiver does not acknowledge in time, so the message is delivered again.
     let next = async || {
         let next = timeout(LONGEST, other.consume_outbound("tg")).await;
         next.unwrap().unwrap().unwrap()
@@ -247,7 +247,7 @@ async fn options_and_servers_that_are_not_valid_are_errors_without_passwords() {
     assert!(!format!("{error:?} {error}").contains("canary"), "{error}");
 }
 
-/// The URL of a server that sends these bytes to every client.
+/// Starts a server that sends these bytes to every client, and returns its URL.
 async fn hostile_server(bytes: &'static str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -280,7 +280,7 @@ async fn length_that_overflows_is_an_error_of_the_connection() {
     }
 }
 
-/// The line with which a client logs in at a server, which repeats the line in an error.
+/// Returns the line with which a client logs in. The server repeats the line in an error.
 async fn login_line(
     url: impl FnOnce(std::net::SocketAddr) -> String,
     options: NatsOptions,

@@ -70,7 +70,7 @@ async fn owner_and_handle_without_a_user_continue_the_session() {
     assert!(of_ann.delete().await.unwrap());
 }
 
-/// As in a group chat.
+/// A group chat has such sessions.
 #[tokio::test]
 async fn session_that_is_not_owned_has_the_user_of_its_last_run() {
     let agent = agent_with_a_session_of_ann().await;

@@ -7,7 +7,7 @@ use agentcore::session::{
 };
 use agentcore::{Error, ErrorKind, Result, async_trait};
 
-/// A store that has a list and nothing else.
+/// A store that has only a list.
 struct Listed(Vec<SessionInfo>);
 
 #[async_trait]
@@ -33,7 +33,8 @@ impl SessionStore for Listed {
     }
 }
 
-/// Seven sessions of each of two users, two written at each second, and one of a subagent.
+/// A store with seven sessions for each of two users, at most two of each user with equal times,
+/// and one of a subagent.
 fn store() -> Listed {
     let mut list = Vec::new();
     for number in 0..7u64 {

@@ -1,4 +1,5 @@
-//! Sessions: kept between runs, held by one at a time, whole whatever happened.
+//! Sessions: they are stored between runs, used by one run at a time, and valid after any
+//! interruption.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -47,7 +48,7 @@ async fn session_with_a_call_that_can_still_be_decided_does_not_expire() {
         ("open", "open", Some(now_ms + 24 * 3_600_000)),
         ("late", "late", Some(now_ms - 1)),
         ("endless", "endless", None),
-        // A copy, whose call waits in the original.
+        // A fork, whose call waits in the original session.
         ("copy", "open", Some(u64::MAX)),
     ] {
         let mut state = AgentState::new(id);
@@ -62,7 +63,7 @@ async fn session_with_a_call_that_can_still_be_decided_does_not_expire() {
     assert_eq!((store.sweep(), store.len()), (3, 1));
     assert!(store.get("open").is_some());
 
-    // Over a limit, it has the time of all others.
+    // Over the limit, the session expires like any other.
     tokio::time::advance(2 * hour()).await;
     let store = store.max_bytes(1);
     assert_eq!((store.sweep(), store.len()), (1, 0));
@@ -94,7 +95,7 @@ fn responding(store: ThreadStore) -> Agent {
     agent(model).store(store).build().unwrap()
 }
 
-/// Runs the session from its beginning. Returns the warnings of the run.
+/// Runs the session, and returns the warnings of the run.
 async fn warnings_of(session: Session) -> Vec<String> {
     let (messages, output) = watch(session.run("Hi")).await;
     assert_eq!(roles(&output.unwrap().messages), "user assistant");
@@ -254,7 +255,7 @@ fn agent_state_json_round_trips() {
     assert_eq!(serde_json::to_value(&read).unwrap(), value);
 }
 
-/// A model that calls `act` and `stuck`, and answers once there are results.
+/// A model that calls `act` and `stuck`, and answers once it has results.
 fn busy_model() -> StrictModel<FunctionModel> {
     StrictModel::new(FunctionModel::stream(|request| async move {
         tokio::task::yield_now().await;
@@ -319,7 +320,7 @@ async fn run_dropped_at_any_poll_leaves_a_session_that_can_continue() {
                 break;
             }
 
-            // Lets the wake-ups of what yielded through.
+            // Lets tasks that have yielded run.
             tokio::task::yield_now().await;
         }
 
@@ -359,7 +360,7 @@ async fn run_dropped_at_any_poll_leaves_a_session_that_can_continue() {
     assert!(told.iter().all(|times| *times > 0), "{told:?}");
 }
 
-/// Fails the n-th write.
+/// A spy that fails the n-th write.
 struct Failing {
     left: AtomicUsize,
     log: Log,
@@ -437,7 +438,7 @@ async fn failed_write_is_reported_before_the_run_depends_on_it() {
             _ => assert!(output.is_ok() && warned, "the answer stands"),
         }
 
-        // What tools did is never told as not done.
+        // A tool that has run is not reported as one that did not.
         let kept = threads.get("s").unwrap_or_default().messages;
         if failed == "append results" {
             assert_eq!(result_texts(&kept)[1], "slow ran");
@@ -547,7 +548,7 @@ async fn rewind_to_continues_from_an_earlier_message() {
     let gone = send("i2", "Second").await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::Conflict);
 
-    // The same request again, as after a lost connection.
+    // Repeats the same request, as after a lost connection.
     let edit = || session.clone().rewind_to(2).input_id("i3").run("Edited");
     let output = edit().await.unwrap();
     let again = edit().await.unwrap();
@@ -620,7 +621,7 @@ async fn results_of_calls_of_a_dropped_run_are_emitted_in_the_next_run() {
     assert_eq!(shown, result_texts(&output.unwrap().messages)[..2]);
 }
 
-/// Notes at the release of a lease whether its run is over already.
+/// Logs at the release of a lease whether the run has ended.
 struct Releases(Log, Arc<Mutex<Option<RunHandle>>>);
 
 #[async_trait]

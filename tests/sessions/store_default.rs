@@ -1,4 +1,4 @@
-//! The store that an agent has when none is set: what stays in it and how much.
+//! The default store of an agent: which sessions it keeps, and how many.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -45,7 +45,7 @@ async fn run_without_a_session_is_not_stored_while_it_is_in_progress() {
     assert!(ids(&agent).await.is_empty());
     assert!(agent.session(id.clone()).state().await.unwrap().is_none());
 
-    // The id is taken nevertheless.
+    // The id is in use nevertheless.
     assert!(agent.handle(&id).is_some());
     let error = agent.session(id.clone()).run("Hi").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SessionBusy);
@@ -59,7 +59,7 @@ async fn run_without_a_session_is_not_stored_while_it_is_in_progress() {
 /// The number of stored pending calls, and whether the session is leased.
 type Seen = (Option<usize>, bool);
 
-/// Reads the agent's store when the run ends.
+/// Reads the agent's store at the end of a run.
 #[derive(Clone, Default)]
 struct StoreReader {
     agent: Arc<OnceLock<Agent>>,
@@ -116,7 +116,7 @@ async fn run_without_a_session_is_leased_and_stored_once_it_has_pending_calls() 
     let list = agent.sessions().await.unwrap();
     assert_eq!(list[0].title.as_deref(), Some("Pay"));
 
-    // The run is dropped once the question is stored.
+    // The run is dropped after the question is stored.
     let mut run = agent.run("Pay again");
     while reader.seen.lock().unwrap().is_empty() {
         run.next().await.unwrap();
@@ -179,7 +179,7 @@ fn saying(text: &str) -> AgentState {
     state
 }
 
-/// The ids of all sessions, sorted.
+/// Returns the ids of all sessions, sorted.
 async fn left(store: &ThreadStore) -> String {
     let list = store.list().await.unwrap();
     let mut ids: Vec<_> = list.iter().map(|info| &*info.id).collect();

@@ -1,4 +1,4 @@
-//! A store that breaks its contract fails the suite, by the check it should.
+//! Stores that break the contract: the conformance suite reports the check that fails.
 
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
@@ -68,19 +68,19 @@ enum Fault {
     CountsEachForItself,
 }
 
-/// Memory with a fault.
+/// A store in memory with a fault.
 struct Broken {
     inner: ThreadStore,
     fault: Fault,
-    /// How far the tokens of its leases are behind.
+    /// The difference between the tokens of the inner store and those of this store's leases.
     behind: u64,
-    /// Ids of inputs, those of other sessions and what ended, which should not be known.
+    /// Input ids, ended calls and foreign thread ids that `load` returns although it must not.
     wrong: Mutex<HashMap<String, StoredSession>>,
-    /// Whether it holds a lease itself.
+    /// True while the store itself holds a lease.
     held: Arc<AtomicBool>,
-    /// What was acknowledged and is not in the store yet.
+    /// Records that were acknowledged but are not stored yet.
     late: Mutex<Vec<(String, Vec<Record>)>>,
-    /// Which sessions were made of which.
+    /// The sources and ids of forks.
     forks: Mutex<Vec<(String, String)>>,
 }
 
@@ -155,12 +155,12 @@ impl Broken {
         records
     }
 
-    /// What it should not have kept.
+    /// Adds data that `load` must not return.
     fn wrong(&self, id: &str, f: impl FnOnce(&mut StoredSession)) {
         f(self.wrong.lock().unwrap().entry(id.to_owned()).or_default());
     }
 
-    /// The lease as the store below knows it.
+    /// Returns the lease with the token of the inner store.
     fn below(&self, lease: &Lease) -> Lease {
         let token = lease.token() + self.behind;
         Lease::new(lease.session_id().clone(), token, || {})
@@ -620,7 +620,7 @@ async fn shared_suite_reports_each_fault_between_two_stores() {
     }
 }
 
-/// Nothing happens: only the six methods that a store cannot do without are there.
+/// A spy that does nothing, so that the store uses the provided methods of the trait.
 struct Nothing;
 
 impl Spy for Nothing {}

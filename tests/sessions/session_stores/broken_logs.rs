@@ -1,4 +1,4 @@
-//! Logs with one fault each: the suite names it.
+//! Logs with one fault each, which the conformance suite reports.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,7 +27,7 @@ enum Fault {
     ChangedOnAppend,
 }
 
-/// Logs in memory.
+/// Logs in memory with a fault.
 #[derive(Clone)]
 struct Faulty(Fault, Arc<Mutex<Logs>>);
 

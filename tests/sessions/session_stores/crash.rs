@@ -1,7 +1,8 @@
-//! A process that is killed at any moment: what it acknowledged is there, and nothing runs twice.
+//! Processes that are killed at random times: acknowledged writes are stored, and no call runs
+//! twice.
 //!
-//! The child is this very test, told by a variable where to work. It says on its standard output
-//! what a reader of its runs has seen.
+//! The child is this test itself; a variable sets its folder. It prints the messages that a reader
+//! of its runs receives.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -20,14 +21,14 @@ use super::places::Place;
 use crate::kit::{any_object, results};
 
 pub const FOLDER: &str = "AGENTCORE_CRASH_FOLDER";
-/// How many processes each store sees killed; more by hand.
+/// The variable with the number of processes that are killed per store, for longer tests by hand.
 const ROUNDS: &str = "AGENTCORE_CRASH_ROUNDS";
-/// After how many rounds the sessions have grown enough.
+/// The number of kills after which new sessions begin, to limit their length.
 const ROUNDS_A_SESSION: usize = 10;
-/// The sessions of a process, which write side by side.
+/// The sessions of a process, which run concurrently.
 const SESSIONS: [&str; 3] = ["s", "t", "u"];
 
-/// A line no test harness writes.
+/// Prints a line with a mark that the test harness does not print.
 pub fn say(what: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "@{what}").unwrap();
@@ -57,7 +58,8 @@ pub fn child_with<'a>(
         .unwrap()
 }
 
-/// Calls `act` twice for each input, then answers. Its request proves that the input is stored.
+/// A model that calls `act` twice for each input, then answers. Its request shows that the input is
+/// stored.
 fn model(run: String) -> StrictModel<FunctionModel> {
     StrictModel::new(FunctionModel::new(move |request| {
         let last = request.messages.last().unwrap();
@@ -75,7 +77,7 @@ fn model(run: String) -> StrictModel<FunctionModel> {
     }))
 }
 
-/// Leaves a line in a file: done twice, it would be there twice.
+/// A tool that appends its call id to a file, so that a call that runs twice is visible.
 fn act(effects: PathBuf) -> FuncTool {
     FuncTool::new("act", "Leaves a line", any_object(), move |cx, _args| {
         let effects = effects.clone();
@@ -126,12 +128,13 @@ async fn work_in<P: Place>(id: &str, folder: &Path, store: &P) {
     }
 }
 
-/// Reads what the child says until it has said it so often, kills it, and returns all it said.
+/// Reads `count` lines of the child, kills it after `wait` further steps, and returns all its
+/// lines.
 fn kill_after(mut child: Child, count: usize, wait: u64) -> Vec<String> {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut said = Vec::new();
     let note = |line: String, said: &mut Vec<String>| {
-        // The harness's own words may stand before it.
+        // The test harness may have printed text before the mark.
         if let Some((_, what)) = line.split_once('@') {
             said.push(what.to_owned());
         }
@@ -168,11 +171,11 @@ fn kill_after(mut child: Child, count: usize, wait: u64) -> Vec<String> {
     said
 }
 
-/// What the parent knows of the sessions.
+/// The state of the sessions that the parent expects.
 #[derive(Default)]
 struct Known {
     acknowledged: HashSet<String>,
-    /// How often a call was found that nobody had answered.
+    /// The number of calls that were found without a result.
     open: usize,
 }
 
@@ -190,7 +193,7 @@ impl Known {
         assert!(lost.is_empty(), "lost: {lost:?}");
     }
 
-    /// Checks a session, and adds its texts to those that are stored.
+    /// Checks a session, and adds its texts to `stored`.
     async fn check_session<P: Place>(
         &mut self,
         id: &str,
@@ -205,7 +208,7 @@ impl Known {
             .unwrap();
         let output = loop {
             match agent.session(id).run("check").await {
-                // A lease on a server ends some time after its process.
+                // On a server, a lease outlives its process for some time.
                 Err(error) if error.kind() == ErrorKind::SessionBusy => {}
                 outcome => break outcome.unwrap(),
             }
@@ -233,7 +236,7 @@ impl Known {
     }
 }
 
-/// What the harness calls a test of this module.
+/// Returns the path of a test of this module as the harness spells it.
 macro_rules! name {
     ($test:literal) => {{
         let path = concat!(module_path!(), "::", $test);
@@ -281,7 +284,7 @@ fn holds<P: Place>(test: &str) {
         let _lease = runtime().block_on(store.lease("s")).unwrap();
         say("held");
 
-        // Until the parent is gone, if it does not kill this process.
+        // Waits for the parent to kill this process, or to end.
         let _ = std::io::stdin().read(&mut [0]);
         return;
     }

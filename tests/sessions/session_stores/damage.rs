@@ -1,4 +1,4 @@
-//! Damaged logs: nothing that can be read is lost, and what cannot is told.
+//! Damaged logs: all readable records are kept, and lost ones are reported.
 
 use agentcore::model::Compaction;
 use agentcore::session::{Damage, DamageKind};
@@ -29,7 +29,8 @@ for_each_place!(
     damaged_session_never_returns_the_answer_to_another_input,
 );
 
-/// A log with three writes of one, two and one messages, its bytes, and where each line ends.
+/// Creates a log of three writes with one, two and one messages. Returns the store, the bytes of
+/// the log and the end of each line.
 async fn three_writes<P: Place>() -> (Held<P>, Vec<u8>, Vec<usize>) {
     let held = Held::<P>::new();
     for texts in [&["one"][..], &["two", "three"], &["four"]] {
@@ -42,7 +43,8 @@ async fn three_writes<P: Place>() -> (Held<P>, Vec<u8>, Vec<usize>) {
     (held, bytes, ends)
 }
 
-/// What a lease reports, after which nothing is reported any more and the session goes on.
+/// Opens a damaged log. Returns the damage and the messages that it reports, and checks that the
+/// session continues without further reports.
 async fn healed<P: Place>(held: &mut Held<P>, bytes: &[u8]) -> (Vec<Damage>, Vec<String>) {
     held.store.put("a", bytes);
     held.store.forget_aside("a");
@@ -63,7 +65,8 @@ async fn healed<P: Place>(held: &mut Held<P>, bytes: &[u8]) -> (Vec<Damage>, Vec
     (found.damage, texts)
 }
 
-/// The offsets below `len` that are damaged: some of all, and all beside the ends of lines.
+/// Returns the offsets below `len` to damage: every [`Place::STEP`]th one, and those near the ends
+/// of lines.
 fn offsets<P: Place>(len: usize, ends: &[usize]) -> impl Iterator<Item = usize> {
     (0..len).filter(move |offset| {
         offset.is_multiple_of(P::STEP) || ends.iter().any(|end| end.abs_diff(*offset) <= 2)
@@ -77,7 +80,7 @@ async fn log_cut_anywhere_keeps_complete_writes<P: Place>() {
     for cut in offsets::<P>(bytes.len() + 1, &ends) {
         let (damage, texts) = healed(&mut held, &bytes[..cut]).await;
 
-        // A record is whole without its line's end.
+        // A record is complete without the end of its line.
         let (end, count) = *writes
             .iter()
             .rfind(|(end, _)| *end <= cut || (*end == cut + 1 && *end > 1))
@@ -112,7 +115,7 @@ async fn flipped_bit_loses_only_its_record<P: Place>() {
         let start = if line == 0 { 0 } else { ends[line - 1] };
         let (damage, texts) = healed(&mut held, &flipped).await;
         if at + 1 == ends[line] {
-            // The end of a line: both records are there, glued, or the last has none.
+            // Without the end of a line, two records share a line; the last record needs none.
             assert!(texts.len() >= 3, "{at}: {texts:?}");
             continue;
         }
@@ -153,7 +156,7 @@ async fn junk_between_records_loses_no_record<P: Place>() {
         }
     }
 
-    // Lines that lost their ends, and ends that an editor changed.
+    // Lines without ends, and line ends that an editor has changed.
     let glued: Vec<u8> = bytes.iter().copied().filter(|b| *b != b'\n').collect();
     let text = String::from_utf8(bytes.clone()).unwrap();
     let spaced = text.replace('\n', "\n\n \n");
@@ -213,7 +216,7 @@ async fn missing_and_repeated_lines_are_reported<P: Place>() {
 async fn log_of_a_newer_version_is_left_unchanged<P: Place>() {
     let (held, bytes, ends) = three_writes::<P>().await;
 
-    // As a later version would write it: with a right checksum.
+    // A record of a later version, with a valid checksum.
     let line = |version: u64| {
         let body = format!("\"v\":{version},\"seq\":5,\"what\":\"nobody knows\"}}");
         let crc = crc32fast::hash(body.as_bytes());
@@ -255,7 +258,7 @@ async fn log_of_a_newer_version_is_left_unchanged<P: Place>() {
     let problem = list.iter().find_map(|info| info.problem.as_deref());
     assert!(problem.unwrap().contains("newer program"), "{problem:?}");
 
-    // A flipped bit makes no newer version of it.
+    // A flipped bit must not make the record one of a newer version.
     let mut flipped = bytes.clone();
     let at = bytes
         .windows(5)
@@ -347,7 +350,7 @@ async fn unreadable_session_is_reported_as_damaged<P: Place>() {
     assert_eq!(held.texts("a").await, ["new"]);
 }
 
-/// The log of `a` with the records of these messages, or of these kinds, damaged.
+/// Returns the log of `a`, in which the records with these texts or of these kinds are damaged.
 fn spoiled<P: Place>(store: &P, texts: &[&str]) -> Vec<u8> {
     let log = String::from_utf8(store.log("a")).unwrap();
     let lines = log.split_inclusive('\n').map(|line| {
@@ -414,7 +417,7 @@ async fn truncated_messages_stay_removed_after_a_lost_message<P: Place>() {
         let (damage, texts) = healed(&mut held, &damaged).await;
         assert_eq!(texts, expected, "{lost:?}");
         assert!(!damage.is_empty());
-        // Whoever goes on counts what is there.
+        // Counts in later writes refer to the messages that are left.
         save_first(&held, 1).await;
         held.reopen();
         assert_eq!(held.texts("a").await, expected[..1], "{lost:?}");
@@ -434,7 +437,7 @@ async fn lost_truncation_record_is_inferred<P: Place>() {
     );
 }
 
-/// The log says what is dropped with messages, and that may be what is lost.
+/// A lost record may be the one that removes the compaction, or the compaction itself.
 async fn compaction_is_dropped_with_the_messages_it_covers<P: Place>() {
     for lost in ["keep", "compaction"] {
         let mut held = Held::<P>::new();
@@ -537,7 +540,7 @@ async fn run_on_a_damaged_session_warns_once_and_continues<P: Place>() {
     held.store.save(&lease, &state).await.unwrap();
     let_go(lease);
 
-    // The answer with the call is what is lost.
+    // The lost message is the answer with the call.
     let text = String::from_utf8(held.store.log("a")).unwrap();
     let text = text.replace("\"tool_calls\"", "\"tool_cails\"");
     held.store.put("a", text.as_bytes());

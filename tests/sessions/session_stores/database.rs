@@ -1,4 +1,4 @@
-//! The database of sessions: its files, its rows, what is no database, and one that is damaged.
+//! The database of sessions: its files and rows, other files in its place, and damage.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -79,7 +79,7 @@ async fn writes_append_rows_and_change_none() {
     let len = i64::try_from(before[0].1.len()).unwrap();
     assert_eq!((after.len(), after[1].0), (2, len));
 
-    // A long one takes several, so that the end can be read alone.
+    // A long record has several rows, so that the end of the log can be read alone.
     let long = "x".repeat(200_000);
     held.say("a", &[&long]).await;
     assert_eq!(rows(&held.store).len(), 6);
@@ -94,7 +94,7 @@ async fn list_reads_only_the_ends_of_logs() {
     held.say("a", &[&"y".repeat(100_000)]).await;
     let size = held.store.log("a").len() as u64;
 
-    // Nobody looks here.
+    // The list does not read this row.
     let spoil = "UPDATE log SET bytes = zeroblob(length(bytes)) WHERE at = 0";
     tables(&held.store).execute(spoil, ()).unwrap();
     held.reopen();
@@ -103,7 +103,7 @@ async fn list_reads_only_the_ends_of_logs() {
     assert_eq!((list[0].messages, list[0].size), (4, Some(size)));
     assert!(list[0].created_at < list[0].updated_at);
 
-    // Neither where rows are missing, nor without an end of a record.
+    // Sessions with missing rows are listed as well, also if the end of a record is missing.
     for spoil in [
         "DELETE FROM log WHERE at = (SELECT at FROM log ORDER BY at LIMIT 1 OFFSET 2)",
         "DELETE FROM log WHERE at = (SELECT max(at) FROM log)",
@@ -123,7 +123,7 @@ async fn prune_removes_a_session_with_missing_rows() {
     assert!(held.store.load("a").await.unwrap().is_none());
 }
 
-/// A folder with this file in it, and the file.
+/// Creates a folder with this file in it, and returns both paths.
 fn file(content: &[u8]) -> (TempDir, PathBuf) {
     let held = tempfile::tempdir().unwrap();
     let path = held.path().join("sessions.db");
@@ -192,7 +192,7 @@ async fn database_of_a_newer_version_is_left_unchanged() {
     assert_eq!(fs::read(&newer).unwrap(), content);
     assert_eq!(names(copy.path()), ["sessions.db"]);
 
-    // The same file, made older again, opens.
+    // With its version set back, the same file can be opened.
     let connection = Connection::open(&newer).unwrap();
     connection.pragma_update(None, "user_version", 1).unwrap();
     drop(connection);
@@ -259,7 +259,7 @@ async fn lease_excludes_other_stores_over_one_database() {
     other.append(&lease, vec![said("two")]).await.unwrap();
     let_go(lease);
 
-    // Closing one lets go of nothing the other holds.
+    // Closing another store of the file releases none of this store's locks.
     let lease = held.store.lease("a").await.unwrap();
     drop(other);
     drop(SqliteStore::open(&link).unwrap());
@@ -351,7 +351,7 @@ async fn damaged_session_does_not_hide_other_sessions() {
         held.say(id, &["Hi"]).await;
     }
 
-    // What an engine finds where a page is not as it was written.
+    // Stores a value of another type, as SQLite may read it from a damaged page.
     let strict = |from: &str, to: &str| {
         let sql = format!(
             "PRAGMA writable_schema = ON;
@@ -403,7 +403,7 @@ async fn session_ids_are_case_sensitive_and_unescaped() {
     assert_eq!(long.kind(), ErrorKind::InvalidRequest);
 }
 
-/// A closed database with four sessions of 30 messages each.
+/// A closed database with four sessions of 30 messages each, and its bytes.
 async fn four_sessions() -> (TempDir, PathBuf, Vec<u8>) {
     let held = tempfile::tempdir().unwrap();
     let path = held.path().join("sessions.db");
@@ -423,8 +423,8 @@ async fn four_sessions() -> (TempDir, PathBuf, Vec<u8>) {
     (held, path, bytes)
 }
 
-/// How many messages of the four sessions can be read. What is lost must be told, but for what
-/// the name of a session stood in.
+/// Returns the number of messages that can be read. Checks that lost messages are reported, unless
+/// the whole session is missing.
 async fn read_all(path: &Path) -> Result<usize, agentcore::Error> {
     let store = SqliteStore::open(path)?;
     let mut read = 0;
@@ -476,7 +476,7 @@ async fn random_database_damage_is_reported_and_never_mixes_sessions() {
     for _ in 0..150 {
         let mut damaged = bytes.clone();
         for _ in 0..random.usize(1..4) {
-            // The marks at its beginning are looked at elsewhere.
+            // Other tests cover the header of the file.
             let at = random.usize(100..damaged.len());
             let until = (at + random.usize(1..300)).min(damaged.len());
             if random.bool() {

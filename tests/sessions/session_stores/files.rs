@@ -1,4 +1,4 @@
-//! Session files: their names, their form, who may read them and who may write them.
+//! Session files: their names, their form and their permissions, and concurrent writers.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -195,7 +195,7 @@ async fn session_file_names_are_reversible_and_portable() {
         assert!(files.path(name).is_file(), "{name}");
     }
 
-    // None of these is a session's file.
+    // None of these names is the name of a session file.
     for name in [
         "%61.jsonl",
         "b.json",
@@ -261,7 +261,7 @@ async fn path_that_is_not_a_regular_file_is_an_error() {
         );
     }
 
-    // The others are listed and continued all the same.
+    // Other sessions are listed and continue.
     let lease = files.store.lease("c").await.unwrap();
     files.store.append(&lease, vec![said("one")]).await.unwrap();
     drop(lease);
@@ -301,7 +301,7 @@ async fn symbolic_link_in_place_of_a_session_file_is_rejected() {
     assert!(!files.path("missing").exists());
 }
 
-/// Puts what is no file of a session in the place of its damaged parts.
+/// Creates something other than a regular file at the path for damaged parts.
 type Obstruct = fn(&Files, &str);
 
 const OBSTACLES: [Obstruct; 4] = [
@@ -434,7 +434,7 @@ async fn append_to_a_removed_or_replaced_file_is_an_error() {
     let removed: Spoil = |path, _| fs::remove_file(path).unwrap();
     let renamed: Spoil = |path, to| fs::rename(path, to).unwrap();
 
-    // As editors write: another file, of the same length.
+    // Editors save in this way: they replace the file by another one, here of the same length.
     let replaced: Spoil = |path, to| {
         fs::copy(path, to).unwrap();
         fs::rename(to, path).unwrap();

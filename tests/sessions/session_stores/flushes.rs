@@ -1,4 +1,4 @@
-//! How often a turn is flushed: the number of writes that a store gets, and what is in each.
+//! The number of writes per turn, and the records of each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{Gate, Log, agent, logged, result_texts, results};
 
-/// Logs the records of each write, and refuses those that have nothing but starts if it is told so.
+/// Logs the records of each write, and can refuse writes that have only start records.
 struct Counting {
     log: Log,
     refuses_starts: bool,
@@ -57,7 +57,7 @@ fn counting(writes: &Log) -> Spied<Counting> {
     Spied(ThreadStore::new(), counting)
 }
 
-/// An answer with this many calls of `act`, then one without.
+/// A model whose first answer has this number of calls of `act`, and whose second answer has none.
 fn model(calls: usize) -> ScriptedModel {
     let calls = (0..calls).map(|number| ("act", json!({"n": number})));
     ScriptedModel::new()
@@ -65,7 +65,7 @@ fn model(calls: usize) -> ScriptedModel {
         .say("Done.")
 }
 
-/// An agent whose answer has four calls.
+/// An agent with a model whose first answer has four calls.
 fn four_calls(writes: &Log, acts: &Log) -> AgentBuilder {
     agent(model(4))
         .tool(logged("act", acts))
@@ -314,7 +314,7 @@ async fn permitted_call_does_not_begin_after_another_has_stopped_the_run() {
     assert!(result_texts(&output.messages)[0].contains("did not run"));
 }
 
-/// Signals when it begins to store starts, which takes a second.
+/// Notifies when a write of start records begins, and delays it by a second.
 struct SlowStarts(Arc<Notify>);
 
 #[async_trait]

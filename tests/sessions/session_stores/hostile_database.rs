@@ -23,7 +23,7 @@ fn check(error: &Error, path: &Path, name: &str) {
     }
 }
 
-/// What another program did, and the object that is named.
+/// Returns the changes of another program, and the object that the error names.
 fn changes() -> Vec<(String, &'static str)> {
     let view = |name: &str| {
         format!(
@@ -224,7 +224,7 @@ async fn pipe_in_place_of_the_lock_of_a_creation_is_refused() {
     assert!(error.text().contains("not a regular file"), "{error}");
 }
 
-/// The reading of a regular file may fail or wait as well: these have the size 0, and content.
+/// Reading such a file may fail or block, although it is a regular file of size 0.
 #[cfg(target_os = "linux")]
 #[test]
 fn link_to_a_file_of_the_system_is_refused_without_reading_it() {
@@ -237,7 +237,7 @@ fn link_to_a_file_of_the_system_is_refused_without_reading_it() {
         std::thread::spawn(move || sender.send(SqliteStore::open(store_path).map(drop)));
         let outcome = receiver.recv_timeout(std::time::Duration::from_secs(10));
         let error = outcome.expect(target).unwrap_err();
-        // In a container, the second may be covered by a device.
+        // In a container, a device may hide the second file.
         if fs::metadata(target).is_ok_and(|metadata| metadata.is_file()) {
             assert_eq!(error.kind(), ErrorKind::Config, "{target}: {error}");
             assert!(error.text().contains("not a session database"), "{error}");

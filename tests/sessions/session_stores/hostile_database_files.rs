@@ -1,5 +1,5 @@
-//! Databases that come with files SQLite would read, and with schemas it would parse, before any
-//! statement of the store runs.
+//! Databases next to files that SQLite would read, and with schemas that it would parse, before the
+//! store runs its first statement.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const MAGIC: &[u8] = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
 
-/// A database that is not open.
+/// Creates a closed database, and returns its folder and its path.
 fn closed_database() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
@@ -24,7 +24,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     format!("{}{suffix}", path.display()).into()
 }
 
-/// A journal with no pages, behind which there is `end`.
+/// A journal without pages that ends with `end`.
 fn journal(end: &[u8]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     for number in [0_u32, 0, 7, 512, 4096] {

@@ -1,9 +1,9 @@
-//! Imports of sessions that are long, or take much memory.
+//! Imports of sessions that are long, or that need much memory.
 
 use agentcore::{ErrorKind, SessionStore, ThreadStore};
 use futures::FutureExt;
 
-/// A session whose call has arguments of so many objects.
+/// A session with a call whose arguments have this number of objects.
 fn session(count: usize) -> String {
     let values = vec![r#"{"a":0}"#; count].join(",");
     format!(

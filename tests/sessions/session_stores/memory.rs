@@ -1,4 +1,4 @@
-//! Sessions that would take more memory than their store allows.
+//! Sessions that would need more memory than their store allows.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ for_each_local!(
     long_incomplete_write_is_set_aside,
 );
 
-/// A line of a log with a right checksum.
+/// A line of a log with a valid checksum.
 fn line(seq: usize, kind: &str, data: &str) -> Vec<u8> {
     let body = format!(
         r#""v":1,"seq":{seq},"token":1,"at":1767225600000,"kind":"{kind}","data":{data},"info":{{"messages":1,"created":1}}}}"#
@@ -37,7 +37,7 @@ fn line(seq: usize, kind: &str, data: &str) -> Vec<u8> {
     format!("{{\"crc\":\"{crc:08x}\",{body}\n").into_bytes()
 }
 
-/// One log of these lines. An iterator over single bytes takes seconds without optimisation.
+/// Joins lines into a log. Collecting single bytes would take seconds without optimizations.
 fn joined(seqs: RangeInclusive<usize>, line: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
     seqs.map(line).collect::<Vec<_>>().concat()
 }
@@ -59,7 +59,7 @@ fn check<P: Limited>(error: &Error, name: &str) {
     }
 }
 
-/// The log of session `a` is refused in every way, and stays as it is.
+/// Checks that the store refuses the log of session `a` in every method and leaves it unchanged.
 async fn is_refused<P: Limited>(held: &Held<P>, log: &[u8], name: &str) {
     held.store.put("a", log);
     held.say("b", &["small"]).await;
@@ -133,7 +133,7 @@ async fn session_of_many_messages_is_refused<P: Limited>() {
     held.store.limit(LIMIT + LIMIT / 4);
     is_refused(&held, &log, "messages").await;
 
-    // As one write, of which only the last record has the info.
+    // The records of one write, of which only the last one has the info.
     let part = |seq: usize| {
         let line = String::from_utf8(line(seq, "message", &text)).unwrap();
         let body = line.split_once(',').unwrap().1.trim_end();
@@ -209,7 +209,7 @@ fn check_write<P: Limited>(error: &Error) {
     }
 }
 
-/// Appends such records until one is refused; returns the number of the others, and the error.
+/// Appends such records until one is refused. Returns the number of stored records, and the error.
 async fn fill<P: Limited>(held: &Held<P>, record: impl Fn() -> Record) -> (usize, Error) {
     let lease = held.store.lease("a").await.unwrap();
     let mut stored = 0;
@@ -242,7 +242,7 @@ async fn session_that_was_filled_opens_at_its_snapshot_and_without<P: Limited>()
     assert!(stored > 5, "{stored}: {error}");
     let lease = held.store.lease("a").await.unwrap();
 
-    // What makes the session smaller is always taken.
+    // Records that make the session smaller are always accepted.
     let cut = Record::Truncated {
         messages: stored - 1,
     };
@@ -281,7 +281,7 @@ async fn large_snapshot_of_another_kind_is_not_read<P: Limited>() {
     let details = format!("[{}]", vec![r#"{"a":0}"#; 40_000].join(","));
     let message = format!(r#"{{"role":"tool","content":"","details":{details}}}"#);
 
-    // As a snapshot, its messages would be estimated as what they are.
+    // If the store took this record for a snapshot, it would estimate its memory by its messages.
     let fake = r#""x":{"kind":"snapshot","data":{}},"#;
     let line = String::from_utf8(line(1, "ended", &message)).unwrap();
     let body = line.split_once(',').unwrap().1.trim_end().replacen(

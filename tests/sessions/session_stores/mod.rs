@@ -1,5 +1,5 @@
-//! Session stores: their contract, where they keep things, what damage and crashes do to them, and
-//! what a run stores when.
+//! Session stores: their contract, their files and tables, damage, crashes, and the order of writes
+//! of a run.
 
 mod broken;
 #[cfg(feature = "session-log")]
@@ -148,7 +148,7 @@ async fn sqlite_store_passes_the_suite() {
     assert_contract(open, |store| store.path().to_owned()).await;
 }
 
-/// Checks a store that is opened at a path, alone and as one of two at the same path.
+/// Checks a store that is opened at a path, alone and as one of two stores at the same path.
 #[cfg(all(
     any(
         feature = "jsonl",

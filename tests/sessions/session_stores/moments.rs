@@ -1,4 +1,4 @@
-//! What stands beside the history, at any moment of it: the task list and the files.
+//! The task list and the files of a session at each of its messages.
 
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ fn file(path: &str, content: Option<&str>) -> Record {
     }
 }
 
-/// How many messages, the task and the file `x` of a copy that is cut.
+/// Forks the session at a message. Returns the number of messages, the task and the file `x` of the
+/// fork.
 async fn cut<P: Place>(held: &Held<P>, at: usize) -> (usize, String, Option<String>) {
     let id = uuid::Uuid::new_v4().to_string();
     held.store.fork_at("a", &id, at).await.unwrap();
@@ -78,7 +79,7 @@ async fn fork_has_todos_and_files_as_of_its_last_message<P: Place>() {
         }
     }
 
-    // A history that was cut and went on another way.
+    // The history is truncated and continues with other messages.
     let lease = held.store.lease("a").await.unwrap();
     let mut state = held.store.load("a").await.unwrap().unwrap().state;
     state.messages = state.messages.as_slice()[..1]
@@ -123,7 +124,7 @@ async fn fork_of_a_run_has_the_todo_list_as_of_its_last_message<P: Place>() {
         tasks.push(cut(&held, at).await.1);
     }
 
-    // Between a call and its result there is no moment to cut at.
+    // A fork between a call and its result has the list that the call wrote.
     let expected = [
         "", "", "first", "first", "first", "first", "second", "second", "third", "third", "third",
     ];

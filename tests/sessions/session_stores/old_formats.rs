@@ -1,6 +1,6 @@
-//! Sessions that an earlier commit wrote are read, continued and read again.
+//! Sessions that an earlier version wrote: they are read, continued and read again.
 //!
-//! `tests/data/sessions` has logs, and next to each the export of its session.
+//! `tests/data/sessions` has logs, each next to the export of its session.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ fn expected(name: &str) -> String {
     std::fs::read_to_string(fixture(&format!("{name}.json"))).unwrap()
 }
 
-/// A folder with copies of the logs.
+/// A store in a new folder with copies of the logs.
 fn files() -> (tempfile::TempDir, JsonlStore) {
     let folder = tempfile::tempdir().unwrap();
     let store = JsonlStore::open(folder.path().join("sessions")).unwrap();
@@ -33,7 +33,7 @@ fn files() -> (tempfile::TempDir, JsonlStore) {
     (folder, store)
 }
 
-/// A copy of the database.
+/// A store with a copy of the database.
 fn database() -> (tempfile::TempDir, SqliteStore) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");

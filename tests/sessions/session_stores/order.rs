@@ -1,4 +1,4 @@
-//! What a run does is stored before it is acted on.
+//! The order of a run's writes and actions: each step is stored before it takes effect.
 
 use agentcore::agent::Decision;
 use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
@@ -13,7 +13,8 @@ use tokio::task::yield_now;
 
 use crate::kit::{Gate, Log, agent, any_object, asking};
 
-/// Logs what is stored once it is, and takes its time: whatever does not wait comes first.
+/// A store that logs each write after a delay, so that actions that do not wait for it are logged
+/// first.
 struct Logging {
     inner: ThreadStore,
     log: Log,
@@ -230,7 +231,7 @@ async fn approval_is_removed_from_the_store_before_its_call_runs() {
     assert_eq!(
         log.take()[4..],
         [
-            // Before hooks may pass the question on, and at the end.
+            // The state is saved before hooks may pass the question on, and at the end of the run.
             "saved up to assistant \"\", 1 pending",
             "saved up to assistant \"\", 1 pending",
             "released"

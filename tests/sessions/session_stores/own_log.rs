@@ -1,4 +1,4 @@
-//! A durable store over a storage that is not this crate's.
+//! A durable store over a log that is not this crate's.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,17 +10,17 @@ use agentcore::session::{Log, LogStore, LogTail, Record, Repair};
 use agentcore::testing::conformance;
 use agentcore::{AgentBuilder, Error, ErrorKind, Message, Result, SessionStore};
 
-/// The longest name of a file, in bytes.
+/// The maximum length of a file name, in bytes.
 const MAX_NAME: usize = 255;
 
-/// Logs as files of a folder.
+/// Logs in files of a folder.
 struct Files(PathBuf);
 
-/// A file, locked until it is dropped.
+/// A file that is locked until it is dropped.
 struct Locked(File);
 
 impl Drop for Locked {
-    /// Not left to the end of the file: a child process that was just forked may have it, too.
+    /// Unlocks explicitly, because a forked child process may keep the file open.
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
@@ -43,7 +43,7 @@ impl Files {
         Self(folder.to_owned())
     }
 
-    /// Hexadecimal, so that any id is a name, in any case of letters.
+    /// Returns a path with a hexadecimal name, which is valid for any id and preserves its case.
     fn path(&self, id: &str) -> Result<PathBuf> {
         let name: String = id.bytes().map(|byte| format!("{byte:02x}")).collect();
         if name.len() > MAX_NAME {
@@ -70,7 +70,7 @@ impl Files {
                 Err(TryLockError::Error(error)) => return Err(error.into()),
             };
 
-            // It may have been removed before it was locked.
+            // Another process may have removed the file before it was locked.
             if is_same_file(&file.0, &path)? {
                 return Ok(Some(file));
             }
@@ -152,7 +152,7 @@ impl Log for Files {
         Ok(writer.len)
     }
 
-    /// Keeps no damaged part.
+    /// Discards damaged parts.
     fn repair(&self, writer: &mut Writer, repair: &Repair<'_>) -> Result<Option<String>> {
         if let Some(end) = repair.truncate_to() {
             writer.file.0.set_len(end)?;

@@ -1,4 +1,4 @@
-//! Stores that keep logs on a disk, opened and damaged alike.
+//! Stores with logs on a local disk, and a common way to open and damage them.
 
 use std::path::Path;
 
@@ -6,24 +6,23 @@ use agentcore::session::Record;
 use agentcore::{Message, SessionStore};
 use tempfile::TempDir;
 
-/// A store that keeps a log for each session in a folder.
+/// A store that keeps the log of each session in a folder.
 pub trait Place: SessionStore + Clone {
-    /// What a report of damage calls the place where it is kept.
+    /// The place of damaged parts, as reports of damage name it.
     const ASIDE: &str;
-    /// How many bytes the tests that damage one after the other go on at a time between the ends of
-    /// lines.
+    /// The distance of the offsets that are damaged between the ends of lines, in bytes.
     const STEP: usize;
-    /// From how many bytes on a log gets a snapshot.
+    /// The size from which a log gets a snapshot, in bytes.
     const SNAPSHOT_AFTER: usize = 1024 * 1024;
 
     fn open(folder: &Path) -> Self;
 
     fn log(&self, id: &str) -> Vec<u8>;
 
-    /// Makes these bytes the log, behind the store's back.
+    /// Replaces the log by these bytes, without the store.
     fn put(&self, id: &str, bytes: &[u8]);
 
-    /// What was put aside, with its offsets.
+    /// Returns the damaged parts that were set aside, with their offsets.
     fn aside(&self, id: &str) -> Vec<(u64, Vec<u8>)>;
 
     fn forget_aside(&self, id: &str);
@@ -42,7 +41,7 @@ impl<P: Place> Held<P> {
         Self { store, folder }
     }
 
-    /// As another process sees it.
+    /// Opens the store again, as another process would.
     pub fn reopen(&mut self) {
         self.store = P::open(self.folder.path());
     }
@@ -63,7 +62,8 @@ impl<P: Place> Held<P> {
     }
 }
 
-/// Drops what closes files, and waits until it has done so.
+/// Drops a value on another thread, outside the runtime, so that its files are closed when this
+/// returns.
 pub fn let_go<T: Send + 'static>(held: T) {
     std::thread::spawn(move || drop(held)).join().unwrap();
 }
@@ -122,7 +122,7 @@ fn file(folder: &Path, id: &str, extension: &str) -> std::path::PathBuf {
     folder.join(format!("{id}.{extension}"))
 }
 
-/// The tables, without the store.
+/// Opens the tables without the store.
 #[cfg(feature = "sqlite")]
 pub fn tables(store: &agentcore::session::SqliteStore) -> rusqlite::Connection {
     rusqlite::Connection::open(store.path()).unwrap()
@@ -149,7 +149,8 @@ impl Place for agentcore::session::SqliteStore {
         rows.concat()
     }
 
-    /// In rows that end anywhere, longer ones behind the first: millions of rows take minutes.
+    /// Splits the bytes at arbitrary offsets. Only the first rows are short, because millions of
+    /// rows would take minutes.
     fn put(&self, id: &str, bytes: &[u8]) {
         let mut tables = tables(self);
         let tables = tables.transaction().unwrap();
@@ -183,7 +184,7 @@ impl Place for agentcore::session::SqliteStore {
     }
 }
 
-/// Each test for each store on the disk of this machine.
+/// Makes a test of each function for each store on a local disk.
 macro_rules! for_each_local {
     ($($test:ident),* $(,)?) => {
         #[cfg(feature = "jsonl")]
@@ -204,7 +205,7 @@ macro_rules! for_each_local {
     };
 }
 
-/// Each test for each store that was built.
+/// Makes a test of each function for each store that is enabled.
 macro_rules! for_each_place {
     ($($test:ident),* $(,)?) => {
         crate::session_stores::places::for_each_local!($($test),*);

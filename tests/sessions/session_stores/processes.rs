@@ -1,4 +1,5 @@
-//! Processes that share a database, and one whose disk fails. The children are these very tests.
+//! Processes that share a database, and a process whose disk fails. The children are these tests
+//! themselves.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,7 +14,7 @@ use super::places::{Place, said};
 const WRITERS: usize = 4;
 const WRITES: usize = 15;
 
-/// The lease, however often it takes.
+/// Waits for the lease.
 async fn lease(store: &SqliteStore, id: &str) -> Lease {
     loop {
         match store.lease(id).await {
@@ -33,7 +34,7 @@ async fn texts(store: &SqliteStore, id: &str) -> Vec<String> {
         .collect()
 }
 
-/// Each to a session of its own, and in turns to one that all share.
+/// Writes to a session of this process, and in turns to one that all processes share.
 async fn write_side_by_side(folder: &Path) {
     let store = <SqliteStore as Place>::open(folder);
     let name = std::process::id().to_string();
@@ -55,7 +56,7 @@ fn processes_share_one_database() {
 
     let held = tempfile::tempdir().unwrap();
 
-    // Not made yet: they also make it side by side.
+    // The folder does not exist yet, so the processes also create it concurrently.
     let children = [(); WRITERS].map(|()| {
         child(
             name!("processes_share_one_database"),
@@ -112,7 +113,7 @@ fn killed_process_does_not_block_other_writers() {
             assert!(out.read(&mut seen).unwrap() > 0);
         }
 
-        // In the middle of a write as likely as not, and of what SQLite keeps for all of them.
+        // This is probably within a write, and within SQLite's shared memory.
         child.kill().unwrap();
         runtime().block_on(async {
             let lease = store.lease("alive").await.unwrap();
@@ -125,7 +126,7 @@ fn killed_process_does_not_block_other_writers() {
     }
 }
 
-/// The locks of a file on Unix are let go of when the process closes it anywhere.
+/// On Unix, closing any descriptor of a file releases the locks of the process.
 #[test]
 fn reopening_a_database_releases_no_lock() {
     use rustix::fs::{FlockOperation, fcntl_lock};
@@ -154,13 +155,13 @@ fn reopening_a_database_releases_no_lock() {
     drop(<SqliteStore as Place>::open(held.path()));
     assert!(!is_free(held.path()), "the locks are gone");
 
-    // What must not happen above, and would be seen.
+    // Shows that the check above detects released locks.
     drop(std::fs::File::open(store.path()).unwrap());
     assert!(is_free(held.path()));
     drop((lease, store));
 }
 
-/// Files may not grow beyond this many bytes, as on a disk that fails there.
+/// Limits the size of files, so that writes beyond it fail as on a full disk.
 #[cfg(feature = "process")]
 fn limit_files(bytes: Option<u64>) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -174,7 +175,7 @@ async fn fail_at_any_byte(folder: &Path) {
     use rustix::process::Signal;
     use tokio::signal::unix::{SignalKind, signal};
 
-    // Caught, so that the write fails instead.
+    // The signal is handled, so that the write fails instead of ending the process.
     let _caught = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).unwrap();
     let store = <SqliteStore as Place>::open(folder);
     let log = folder.join("sessions.db-wal");
@@ -198,7 +199,8 @@ async fn fail_at_any_byte(folder: &Path) {
                 assert_eq!(error.kind(), ErrorKind::Io, "{error}");
                 assert!(error.text().contains("sessions.db"), "{error}");
 
-                // Nobody knows what such a disk has kept, so it is read anew first.
+                // It is unknown what such a disk has stored, so the session is read again before
+                // the next write.
                 if let Err(error) = store.append(&lease, vec![said("more")]).await {
                     refused += 1;
                     assert!(error.text().contains("reads it again"), "{error}");
@@ -238,7 +240,7 @@ fn failed_write_at_any_byte_loses_no_acknowledged_write() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("@done"), "{said}");
 
-    // What the process left is what it acknowledged, and none of it is damaged.
+    // The database has exactly the acknowledged messages, without damage.
     let acknowledged: Vec<_> = said
         .lines()
         .filter_map(|line| line.split_once("@acknowledged "))

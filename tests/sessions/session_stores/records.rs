@@ -1,4 +1,4 @@
-//! Records: their JSON, the session they make, and the difference between two states.
+//! Records: their JSON, the session that they make, and the difference between two states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn info(number: u128) -> Arc<MessageInfo> {
     Arc::new(MessageInfo::of(&response, Uuid::from_u128(number)))
 }
 
-/// A message with JSON of a provider, which is kept byte for byte.
+/// A message with JSON of a provider, which is stored byte for byte.
 fn raw_message() -> Message {
     let raw = RawValue::from_string(r#"{"n": 2.50,"a":[1 ,2]}"#.into()).unwrap();
     let block = ProviderBlock::new("anthropic", raw);
@@ -152,7 +152,7 @@ fn text(state: &AgentState) -> String {
     serde_json::to_string(state).unwrap()
 }
 
-/// Another state of the session, some of whose parts are the same.
+/// Returns another state of the session, which shares some parts with the former one.
 fn changed(before: &AgentState, random: &mut fastrand::Rng) -> AgentState {
     let mut state = before.clone();
     let number = random.u64(..);
@@ -258,7 +258,7 @@ fn truncation_removes_later_input_ids() {
     assert!(text(&session.state).contains(r#""id":"a""#));
 }
 
-/// Counts the writes of a store that has the required methods only, but for `save`.
+/// Counts the calls of `append` and `save`, for a store with the provided `create`.
 #[derive(Clone, Default)]
 struct Writes(Arc<AtomicUsize>);
 

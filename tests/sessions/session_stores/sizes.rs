@@ -1,4 +1,4 @@
-//! Logs and records that are larger than what is read.
+//! Logs and records that exceed the sizes of reads.
 
 use agentcore::ErrorKind;
 use agentcore::session::{DamageKind, Record};
@@ -14,7 +14,7 @@ for_each_place!(
     rows_of_blank_lines_are_passed,
 );
 
-/// A store whose logs have a limit that can be set.
+/// A store with a settable limit on the size of logs.
 pub trait Limited: Place {
     const OPTION: &str;
 
@@ -82,7 +82,7 @@ async fn a_log_over_the_limit_is_refused_and_left_as_it_is<P: Limited>() {
     assert_eq!(held.store.log("a"), log);
     assert!(held.store.aside("a").is_empty());
 
-    // Lists look at the ends alone.
+    // Lists read only the ends of logs.
     let list = held.store.list().await.unwrap();
     let messages: Vec<_> = list.iter().map(|info| info.messages).collect();
     assert_eq!((list.len(), messages.iter().sum::<usize>()), (2, 3));
@@ -171,8 +171,8 @@ async fn a_record_that_is_too_long_is_refused_and_the_session_goes_on<P: Place>(
     assert_eq!(held.texts("a").await, ["one", "three"]);
 }
 
-/// What is read of a log between whose records these bytes are, and behind which others are
-/// written.
+/// Inserts these bytes between the records of a log, and appends another record. Returns the store
+/// and the reported damage.
 async fn with_junk<P: Place>(junk: &[u8]) -> (Held<P>, Vec<agentcore::session::Damage>) {
     let mut held = Held::<P>::new();
     held.say("a", &["one"]).await;

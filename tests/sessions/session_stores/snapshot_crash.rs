@@ -1,6 +1,6 @@
-//! A process that is killed inside the write of a snapshot: everything before it is there.
+//! Processes that are killed while they write a snapshot: earlier writes are kept.
 //!
-//! The system kills the child at a fixed byte of a file, by a limit on the sizes of files.
+//! The system kills the child at a certain size of a file, by a limit on the size of files.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A folder of a session whose next message makes a snapshot due, and the number of that message.
+/// Appends messages until one adds a snapshot, with a copy of the folder for each. Returns the
+/// number of that message.
 async fn before_a_snapshot<P: Place>(folder: &Path) -> usize {
     for number in 0.. {
         let next = folder.join(number.to_string());
@@ -79,8 +80,8 @@ async fn before_a_snapshot<P: Place>(folder: &Path) -> usize {
     unreachable!()
 }
 
-/// `limits` are sizes of the file that is written, given its size before the message, at which the
-/// snapshot is under way.
+/// Checks that no message is lost if the process is killed at one of these sizes of the file, all
+/// of which are within the snapshot. `limits` receives the size of the log before the message.
 fn is_killed_within_a_snapshot<P: Place>(test: &str, limits: impl Fn(u64) -> Vec<u64>) {
     if let Some(folder) = std::env::var_os(FOLDER) {
         let folder = Path::new(&folder);
@@ -111,13 +112,14 @@ fn is_killed_within_a_snapshot<P: Place>(test: &str, limits: impl Fn(u64) -> Vec
         assert!(!output.status.success(), "{limit}: {told}");
         assert!(!told.contains("@survived"), "{limit}: {told}");
 
-        // A part of the snapshot may be there, but not the mark at its end. Each message has one.
+        // The log may have a part of the snapshot, but not the mark at its end. Each message has a
+        // mark.
         let log = P::open(&folder).log("a");
         assert!(log.len() as u64 > size + LEN as u64, "{limit}: {told}");
         let mark = &b"\"kind\":\"mark\""[..];
         assert_eq!(memmem::find_iter(&log, mark).count(), last + 1, "{limit}");
 
-        // The message was durable before the snapshot was begun.
+        // The message was stored before the snapshot was begun.
         let expected: Vec<_> = (0..=last).collect();
         assert_eq!(runtime.block_on(numbers::<P>(&folder)), expected, "{limit}");
         let store = runtime.block_on(append::<P>(&folder, last + 1));
@@ -134,7 +136,7 @@ fn is_killed_within_a_snapshot<P: Place>(test: &str, limits: impl Fn(u64) -> Vec
 #[cfg(feature = "jsonl")]
 #[test]
 fn file_loses_nothing_when_its_writer_dies_within_a_snapshot() {
-    // The file has the message behind what it had before.
+    // The file has the new message after its former content.
     let limits = |size: u64| {
         let start = size + 62_000;
         vec![start, start + 70_000, start + 500_000, start + 900_000]
@@ -148,7 +150,7 @@ fn file_loses_nothing_when_its_writer_dies_within_a_snapshot() {
 #[cfg(feature = "sqlite")]
 #[test]
 fn database_loses_nothing_when_its_writer_dies_within_a_snapshot() {
-    // The write-ahead log begins anew, with the message.
+    // The write-ahead log starts from the beginning, with the new message.
     let limits = |_| vec![200_000, 600_000, 1_000_000];
     is_killed_within_a_snapshot::<agentcore::session::SqliteStore>(
         name!("database_loses_nothing_when_its_writer_dies_within_a_snapshot"),

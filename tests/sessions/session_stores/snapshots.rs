@@ -9,12 +9,12 @@ for_each_place!(
     long_session_without_a_snapshot_gets_one_on_the_next_write,
 );
 
-/// The length of a text, of which 17 make a snapshot due.
+/// The length of a text; 17 of them make a snapshot due.
 const fn len<P: Place>() -> usize {
     P::SNAPSHOT_AFTER / 17
 }
 
-/// Says long texts until the log is long enough for a snapshot, and returns their beginnings.
+/// Appends long texts until the log is long enough for a snapshot, and returns the messages.
 async fn long<P: Place>(held: &Held<P>) -> Vec<String> {
     for number in 0..30 {
         let text = format!("{number} {}", "x".repeat(len::<P>()));
@@ -23,7 +23,7 @@ async fn long<P: Place>(held: &Held<P>) -> Vec<String> {
     held.texts("a").await
 }
 
-/// The offset of the last snapshot in these bytes.
+/// Returns the offset of the last snapshot.
 fn snapshot(bytes: &[u8]) -> Option<usize> {
     let kind = b"\"kind\":\"snapshot\"";
     let at = memmem::rfind(bytes, kind)?;
@@ -47,7 +47,7 @@ async fn long_session_loads_equally_with_and_without_its_snapshot<P: Place>() {
     held.reopen();
     assert_eq!(held.texts("a").await, known);
 
-    // A process that was killed while it wrote the snapshot, then one damaged byte in it.
+    // The snapshot is incomplete, as after a killed process.
     let kept = snapshot / len::<P>();
     for end in [snapshot + 200, snapshot + 70_000] {
         held.store.put("a", &bytes[..end]);
@@ -77,7 +77,7 @@ async fn long_session_without_a_snapshot_gets_one_on_the_next_write<P: Place>() 
     let bytes = held.store.log("a");
     let first = snapshot(&bytes).unwrap();
 
-    // What was written before the first snapshot is what an earlier program wrote.
+    // The log before the first snapshot is that of an older version.
     let texts = &texts[..first / len::<P>()];
     held.store.put("a", &bytes[..first]);
     held.reopen();

@@ -1,4 +1,4 @@
-//! PostgreSQL, behind the store's back.
+//! PostgreSQL: its tables, read and changed without the store.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio_postgres::{Client, NoTls, Row};
 use super::real::{Kind, Space, is_there};
 use crate::session_stores::places::said;
 
-/// Works on a database, on a thread that may block.
+/// Runs `work` with a connection, on a thread that may block.
 pub fn on<T: Send>(url: &str, work: impl AsyncFnOnce(&Client) -> T + Send) -> T {
     std::thread::scope(|scope| {
         let working = scope.spawn(|| {
@@ -68,11 +68,11 @@ impl Kind for PostgresStore {
         rows.concat()
     }
 
-    /// In rows that end anywhere.
+    /// Splits the bytes at arbitrary offsets.
     fn put(url: &str, prefix: &str, id: &str, bytes: &[u8]) {
         let store = Self::with_options(url, ServerOptions::default().prefix(prefix)).unwrap();
 
-        // The tables are made by the first who looks.
+        // The first access creates the tables.
         std::thread::scope(|scope| {
             let looking = scope.spawn(|| futures::executor::block_on(store.list()));
             looking.join().unwrap().unwrap();
@@ -176,7 +176,7 @@ async fn real_postgres_reports_missing_rows_as_damage() {
     }
 }
 
-/// It is read, and written again, in several pieces.
+/// The log is read and rewritten in several pieces.
 #[tokio::test]
 async fn real_postgres_cuts_a_long_log_with_a_missing_row() {
     if !is_there::<PostgresStore>() {
@@ -223,8 +223,8 @@ async fn real_postgres_cuts_a_long_log_with_a_missing_row() {
     assert_eq!(aside.last().unwrap().1, torn.as_bytes());
 }
 
-/// The planner's estimates are wrong while one table is analysed and the other is not, as after a
-/// large write.
+/// One table is analyzed and the other is not, as after a large write, so that the planner's
+/// estimates are wrong.
 #[tokio::test]
 async fn real_postgres_looks_for_the_end_of_a_log_once_not_for_each_row() {
     if !is_there::<PostgresStore>() {
@@ -244,7 +244,7 @@ async fn real_postgres_looks_for_the_end_of_a_log_once_not_for_each_row() {
 
     space.store().list().await.unwrap();
 
-    // The server counts what a connection has read when that connection is closed.
+    // The server adds the counts of a connection to its statistics when the connection is closed.
     let sql = format!(
         "select idx_scan from pg_stat_user_tables where relname = '{}_log'",
         space.prefix
@@ -259,7 +259,7 @@ async fn real_postgres_looks_for_the_end_of_a_log_once_not_for_each_row() {
     assert!(scans < 1_000, "{scans} for 100,000 rows");
 }
 
-/// A list reads ends of logs only, and mends what is missing of them.
+/// A list reads only the ends of logs, and continues to read where rows are missing.
 #[tokio::test]
 async fn real_postgres_lists_sessions_whose_rows_are_missing() {
     if !is_there::<PostgresStore>() {
@@ -271,7 +271,7 @@ async fn real_postgres_lists_sessions_whose_rows_are_missing() {
     let long = "long ".repeat(2_000);
     let texts = ["a", &long, &long, &long, "e"];
 
-    // The end of a log is all of it, or a part.
+    // The end that is read is the whole short log, but a part of the long one.
     for (id, texts) in [("short", &["a", "b", "c"][..]), ("long", &texts[..])] {
         let lease = store.lease(id).await.unwrap();
         for text in texts {
@@ -292,7 +292,8 @@ async fn real_postgres_lists_sessions_whose_rows_are_missing() {
             let info = listed.iter().find(|info| &*info.id == id).unwrap();
             assert_eq!(info.problem, None, "{id} {gone}");
 
-            // What the last record says, unless that is gone: then what can be read.
+            // The last record has the number of messages. Without it, the readable ones are
+            // counted.
             let left = if gone + 1 == texts.len() {
                 gone
             } else {

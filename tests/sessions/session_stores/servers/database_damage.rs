@@ -28,13 +28,13 @@ fn indexes(space: &Space<PostgresStore>) -> i64 {
     number(space, sql)
 }
 
-/// Puts a log of the session `a` with as many damaged parts.
+/// Writes a log of the session `a` with this number of damaged parts.
 fn put_parts(space: &Space<PostgresStore>, count: usize) {
     let log = [&b"x\n\n".repeat(count - 1)[..], b"x\n"].concat();
     PostgresStore::put(&space.url, &space.prefix, "a", &log);
 }
 
-/// Removes the index, as a version without it has left the tables.
+/// Removes the index, which an older version did not create.
 fn remove_index(space: &Space<PostgresStore>) {
     run(space, "drop index {}_damaged_of");
     assert_eq!(indexes(space), 0);
@@ -60,7 +60,7 @@ async fn real_postgres_looks_at_damaged_parts_of_one_session_only() {
     assert!(store.delete("a").await.unwrap());
     drop(store);
 
-    // The server counts what a connection has read when that connection is closed.
+    // The server adds the counts of a connection to its statistics when the connection is closed.
     let of = "from pg_stat_user_tables where relname = '{}_damaged'";
     for _ in 0..3_000 {
         if number(&space, &format!("select n_tup_ins + n_tup_del {of}")) >= 22_000 {
@@ -69,7 +69,7 @@ async fn real_postgres_looks_at_damaged_parts_of_one_session_only() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let rows = format!("select seq_tup_read + coalesce(idx_tup_fetch, 0) {of}");
-    // The test itself has read all rows once, for the parts.
+    // The test itself has read all rows once.
     let rows = number(&space, &rows);
     assert!(rows < 50_000, "{rows} rows for 1,000 parts");
 }

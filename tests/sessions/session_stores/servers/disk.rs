@@ -1,4 +1,5 @@
-//! A server that is asked to wait for its disk. What it does is scripted: not every real one can.
+//! Writes that wait for the server's disk. The server is scripted, because not every Redis supports
+//! this.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +11,7 @@ use agentcore::{ErrorKind, SessionStore};
 
 use crate::session_stores::places::said;
 
-/// A command, as the client sends it.
+/// Reads a command of the client.
 fn command(from: &mut impl BufRead) -> Option<Vec<String>> {
     let number = |from: &mut dyn BufRead| {
         let mut line = String::new();
@@ -30,7 +31,8 @@ fn command(from: &mut impl BufRead) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Answers as an empty server that does all it is asked, and tells what it was asked.
+/// Answers as an empty server that executes every command, and sends the name of each to the
+/// channel.
 fn serve(stream: TcpStream, appended: &str, waited: &str, tell: &Sender<String>) {
     let mut to = stream.try_clone().unwrap();
     let mut from = BufReader::new(stream);
@@ -107,7 +109,7 @@ async fn write_to_a_server_that_becomes_a_replica_is_an_error() {
     }
 }
 
-/// A replica may be told to take over: the write is tried again.
+/// The replica may become the primary, so the write is retried.
 #[tokio::test]
 async fn readonly_error_of_a_script_is_retried() {
     for error in [

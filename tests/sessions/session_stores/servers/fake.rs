@@ -1,5 +1,5 @@
-//! Servers that hang, that repeat what they hear, or that are not there: no password is told, and
-//! nothing waits for ever.
+//! Servers that hang, that repeat what they receive, or that are missing: no error has a password,
+//! and no call waits for ever.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -13,11 +13,11 @@ const PASSWORD: &str = "canary-0123456789";
 
 type Open = fn(&str, ServerOptions) -> Result<Box<dyn Store>>;
 
-/// A store that shows itself.
+/// A store that implements `Debug`.
 trait Store: SessionStore + std::fmt::Debug {}
 impl<T: SessionStore + std::fmt::Debug> Store for T {}
 
-/// What addresses of each store begin with, and the store.
+/// The scheme of each store's addresses, and the function that opens the store.
 fn kinds() -> Vec<(&'static str, Open)> {
     vec![
         #[cfg(feature = "postgres")]
@@ -49,7 +49,7 @@ fn told(error: &Error) -> String {
     all
 }
 
-/// Answers each connection with what `answer` makes of it, and says where it listens.
+/// Starts a server that passes each connection to `answer`, and returns its port.
 pub fn listen(answer: impl Fn(&mut TcpStream) + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -67,7 +67,7 @@ pub fn read(stream: &mut TcpStream) -> Vec<u8> {
     bytes[..len].to_vec()
 }
 
-/// Asks for the password, and gives it back in an error.
+/// Requests the password, and repeats it in an error.
 fn repeat(stream: &mut TcpStream, kind: &str) {
     let heard = read(stream);
     if kind == "redis" {
@@ -127,7 +127,7 @@ fn error_for_an_invalid_address_contains_no_password() {
             format!("{kind}://host:1/0?password=a@{PASSWORD}"),
             format!("{kind}://host?password={PASSWORD}@{PASSWORD}"),
         ] {
-            // A parser may find its way through some of them.
+            // A parser may accept some of these addresses.
             let shown = match open(&url, ServerOptions::default()) {
                 Ok(store) => format!("{store:?}"),
                 Err(error) => {
@@ -195,7 +195,7 @@ async fn missing_password_is_an_auth_error() {
 #[tokio::test]
 async fn unknown_host_name_is_looked_up_twice_at_most() {
     for (kind, open) in kinds() {
-        // No name has so long a part.
+        // A label of a host name has at most 63 bytes.
         let name = "a".repeat(70);
         let patient = ServerOptions::default().max_retry_time(Duration::from_secs(600));
         let store = open(&format!("{kind}://user@{name}/0"), patient).unwrap();
@@ -228,7 +228,8 @@ async fn waiting_too_long_for_a_connection_is_a_timeout() {
             .max_connections(1);
         let store = open(&format!("{kind}://user@127.0.0.1:{port}/0"), options).unwrap();
 
-        // Each has the connection for its timeout, so the last waits longer than it may.
+        // Each call occupies the connection until its timeout, so the last ones exceed their own
+        // limit.
         let calls = (0..6).map(|number| {
             let store = &store;
             async move { store.load(&number.to_string()).await.unwrap_err() }
@@ -243,7 +244,7 @@ async fn waiting_too_long_for_a_connection_is_a_timeout() {
             assert_eq!(error.kind(), ErrorKind::Timeout, "{kind}: {error}");
         }
 
-        // Nobody keeps the right to one.
+        // No call has kept the permit for the connection.
         let again = store.load("again").await.unwrap_err();
         assert!(again.text().contains("does not answer"), "{again}");
     }
@@ -262,7 +263,7 @@ async fn error_for_a_server_of_another_protocol_names_the_address() {
     }
 }
 
-/// Where there is no runtime, everything happens right here.
+/// Without a runtime, the store works on the calling thread.
 #[test]
 fn store_works_without_a_tokio_runtime() {
     for (kind, open) in kinds() {
@@ -290,7 +291,7 @@ fn invalid_server_options_are_config_errors() {
     }
 }
 
-/// What the first connection says, when this is the answer.
+/// Returns the bytes that a client sends to a server with this answer, and the error.
 #[cfg(feature = "tls")]
 async fn first_words(
     kind: &str,

@@ -1,4 +1,4 @@
-//! Servers whose replies would take all memory, or have no end.
+//! Redis servers whose replies are endless, or too large for the memory.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use agentcore::{Error, ErrorKind, SessionStore};
 
 use super::fake::{hasty, listen, read};
 
-/// A server of Redis that answers each question but that for the version with this.
+/// A Redis server that has a valid version and answers every other command with `answer`.
 fn redis(answer: impl Fn(&mut TcpStream) + Send + 'static) -> RedisStore {
     redis_with(hasty(), answer)
 }
@@ -62,7 +62,7 @@ async fn log_that_is_longer_than_was_asked_for_is_refused() {
     });
     check(&store.load("a").await.unwrap_err(), "3000014 bytes");
 
-    // The list asks for a session's last 16 KiB.
+    // A list requests the last 16 KiB of a session.
     let store = redis(|stream| {
         let _ = stream.write_all(b"*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$1\r\nl\r\n");
         read(stream);
@@ -71,7 +71,7 @@ async fn log_that_is_longer_than_was_asked_for_is_refused() {
     check(&store.list().await.unwrap_err(), "3000014 bytes");
 }
 
-/// The arguments of a command, as they were sent.
+/// Reads the arguments of a command.
 fn arguments(stream: &mut TcpStream) -> Vec<String> {
     let mut heard = Vec::new();
     loop {
@@ -100,7 +100,7 @@ fn arguments(stream: &mut TcpStream) -> Vec<String> {
     }
 }
 
-/// A log that a server cuts into other pieces than were asked for is as long as the server said.
+/// A log has the length that the server reported, also if the pieces are longer than requested.
 #[tokio::test]
 async fn pieces_that_are_longer_than_was_asked_for_are_cut() {
     check_pieces(900_000).await;
@@ -111,7 +111,7 @@ async fn long_log_is_read_in_pieces() {
     check_pieces(0).await;
 }
 
-/// Reads a log from a server that sends this many bytes more than it was asked for.
+/// Reads a log from a server that sends this number of bytes more than requested.
 async fn check_pieces(extra_bytes: usize) {
     const LOG: usize = 5_000_000;
     const PIECE: usize = 1024 * 1024;
@@ -152,7 +152,7 @@ async fn check_pieces(extra_bytes: usize) {
     assert_eq!(*places.lock().unwrap(), expected.collect::<Vec<_>>());
 }
 
-/// Sends the bytes one by one, for ten seconds or until nobody receives them.
+/// Sends the bytes one by one, for ten seconds or until the connection closes.
 fn trickle(stream: &mut TcpStream, bytes: &[u8]) {
     for byte in bytes.iter().cycle().take(500) {
         if stream.write_all(&[*byte]).is_err() {
@@ -173,7 +173,7 @@ fn impatient() -> ServerOptions {
 async fn handshake_that_trickles_in_is_a_timeout() {
     let port = listen(|stream| {
         read(stream);
-        // The beginning of a record of 16 KiB, of which no byte shows that it is none.
+        // The first bytes of a TLS record of 16 KiB, which is never complete.
         let _ = stream.write_all(&[22, 3, 3, 64, 0]);
         trickle(stream, &[0]);
     });
@@ -185,8 +185,8 @@ async fn handshake_that_trickles_in_is_a_timeout() {
 
 #[tokio::test]
 async fn replies_that_trickle_in_are_a_timeout() {
-    // To the commands that are sent together, each with a time limit of its own: the list asks for
-    // the ends of all sessions.
+    // A list requests the ends of all sessions in one pipeline, whose commands have a time limit
+    // each.
     let store = redis_with(impatient(), |stream| {
         let ids = "$1\r\na\r\n$1\r\nl\r\n".repeat(90);
         let _ = stream.write_all(format!("*2\r\n$1\r\n0\r\n*180\r\n{ids}").as_bytes());

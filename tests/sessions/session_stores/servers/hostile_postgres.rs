@@ -1,4 +1,4 @@
-//! Databases whose messages would take all memory, or have no end.
+//! PostgreSQL servers whose messages are endless, or too large for the memory.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use agentcore::{Error, ErrorKind, SessionStore};
 
 use super::fake::{hasty, listen, read};
 
-/// A database that sends this to each connection, after it was greeted.
+/// A server that reads the startup message and passes the connection to `answer`.
 fn postgres(answer: impl Fn(&mut TcpStream) + Send + 'static) -> PostgresStore {
     let port = listen(move |stream| {
         read(stream);
@@ -25,7 +25,7 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag], &len.to_be_bytes()[..], body].concat()
 }
 
-/// The messages that let a client in.
+/// The messages that accept a client.
 fn welcome() -> Vec<u8> {
     [message(b'R', &[0; 4]), message(b'Z', b"I")].concat()
 }
@@ -83,7 +83,7 @@ async fn settings_and_notices_without_end_are_refused() {
     }
 }
 
-/// The description of rows with one column of this type.
+/// The description of rows that have one column of this type.
 fn column(type_oid: u32) -> Vec<u8> {
     let column = [
         b"\0\x01version\0".as_slice(),
@@ -137,7 +137,7 @@ async fn rows_without_end_are_refused() {
     }
 }
 
-/// What the program's log has received.
+/// A logger that records all messages.
 struct Logged(Mutex<String>);
 
 static LOGGED: Logged = Logged(Mutex::new(String::new()));
@@ -161,7 +161,7 @@ async fn notices_do_not_reach_the_log_of_the_program() {
     log::info!("what a program logs");
     let store = postgres(|stream| {
         let notice = message(b'N', b"SNOTICE\0VNOTICE\0C00000\0Ma canary\0\0");
-        // At the greeting, and before an answer.
+        // Once during the startup, and once before an answer.
         let greeting = [message(b'R', &[0; 4]), notice.clone(), message(b'Z', b"I")];
         let _ = stream.write_all(&greeting.concat());
         read(stream);

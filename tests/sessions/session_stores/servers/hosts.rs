@@ -1,4 +1,4 @@
-//! Where PostgreSQL may be found, and how what is written there stays.
+//! Addresses of PostgreSQL servers, and the durability of writes.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -52,7 +52,7 @@ async fn real_postgres_is_found_after_a_standby() {
 
     let url = PostgresStore::url_at(standby.port());
 
-    // What a standby says of itself.
+    // A standby reports this setting.
     on(&url, async |client| {
         for sql in [
             "alter system set default_transaction_read_only = on",
@@ -96,7 +96,7 @@ async fn real_postgres_is_found_after_a_host_that_hangs() {
     if !is_there::<PostgresStore>() {
         return;
     }
-    // It lets connections in, and says nothing.
+    // This host accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let space = Space::<PostgresStore>::new();
@@ -105,7 +105,7 @@ async fn real_postgres_is_found_after_a_host_that_hangs() {
     is_used(&url, options).await;
 }
 
-/// Something between may give the server's connections to others after each transaction.
+/// A pooler may assign the server's connections to other clients after each transaction.
 #[tokio::test]
 async fn real_postgres_makes_each_write_durable() {
     if !is_there::<PostgresStore>() {
@@ -128,7 +128,8 @@ async fn real_postgres_makes_each_write_durable() {
         });
     };
 
-    // The lease turns it off for the connection; what a transaction ends with is seen.
+    // The insert of a lease turns `synchronous_commit` off for the connection. Another trigger
+    // records its value at the end of each transaction.
     run([
         format!(
             "create table {prefix}_seen (what text, how text);

@@ -1,4 +1,4 @@
-//! Redis, behind the store's back.
+//! Redis: its keys, read and changed without the store.
 
 use std::time::{Duration, Instant};
 
@@ -145,7 +145,7 @@ async fn real_redis_without_memory_allows_reads_and_deletes() {
     let found = store.load("a").await.unwrap().unwrap();
     assert_eq!(found.state.messages.len(), 1);
 
-    // Longer than the lease would last without renewals.
+    // The lease would expire in this time without renewals.
     let begun = Instant::now();
     while begun.elapsed() < lease_time + Duration::from_secs(1) {
         let busy = store.delete("c").await.unwrap_err();
@@ -161,14 +161,14 @@ async fn real_redis_without_memory_allows_reads_and_deletes() {
     assert!(store.list().await.unwrap().is_empty());
 }
 
-/// Returns a number of the server's own report.
+/// Returns a number from the server's report.
 fn info(url: &str, name: &str) -> usize {
     let report: String = ask(url, cmd("INFO").arg("memory"));
     let value = report.lines().find_map(|line| line.strip_prefix(name));
     value.unwrap().trim().parse().unwrap()
 }
 
-/// The list is as an older version left it.
+/// The list has the format of an older version.
 #[tokio::test]
 async fn real_redis_repair_looks_only_at_its_own_parts() {
     let Some(server) = Own::start::<RedisStore>() else {
@@ -191,7 +191,7 @@ async fn real_redis_repair_looks_only_at_its_own_parts() {
     assert!(memory < 16 * 1024 * 1024, "{memory} bytes");
     assert_eq!(RedisStore::aside(&url, prefix, "a").len(), 6_064);
 
-    // A second repair of the same parts adds none, unless the list is gone.
+    // A second repair of the same parts adds none, unless the list was removed.
     for (is_gone, count) in [(false, 6_064), (true, 6_000)] {
         if is_gone {
             RedisStore::forget_aside(&url, prefix, "a");

@@ -1,4 +1,4 @@
-//! Several machines over one server.
+//! Several machines that share a server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -47,7 +47,7 @@ async fn texts(store: &impl SessionStore, id: &str) -> Vec<String> {
         .collect()
 }
 
-/// The lease, as soon as there is one.
+/// Waits for the lease.
 async fn lease_soon(store: &impl SessionStore, id: &str) -> Lease {
     loop {
         match store.lease(id).await {
@@ -101,7 +101,7 @@ async fn lease_excludes_other_machines<K: Kind>() {
     assert_eq!(texts(&two, "a").await, ["one"]);
     let token = lease.token();
     for round in 0..10 {
-        // What the one gives back the other has long before it would expire.
+        // A released lease is available to the other store long before it would expire.
         drop(one.lease("turns").await.unwrap());
         let lease = lease_soon(&two, "turns").await;
         let text = round.to_string();
@@ -130,7 +130,7 @@ async fn expired_lease_is_taken_over_and_its_writes_are_conflicts<K: Kind>() {
         let paused = one.lease(id).await.unwrap();
         space.expire(id);
 
-        // Whoever takes it shuts the other out, also without writing.
+        // A new lease excludes the former holder, even without a write.
         drop(two.lease(id).await.unwrap());
         let writes = !before.is_empty();
         if !writes {
@@ -152,7 +152,7 @@ async fn expired_lease_is_taken_over_and_its_writes_are_conflicts<K: Kind>() {
         assert_eq!(texts(&two, id).await.last().unwrap(), "next");
     }
 
-    // Deleted and begun anew, just as long.
+    // The session is deleted and created again with the same length.
     say_in(&one, "again", "same").await;
     let paused = one.lease("again").await.unwrap();
     space.expire("again");
@@ -277,7 +277,7 @@ async fn released_leases_and_deleted_sessions_leave_no_rows<K: Kind>() {
     say_in(&store, "b", "one").await;
     assert!(store.delete("b").await.unwrap());
 
-    // Dropping the store gives back what it holds, while the runtime goes on.
+    // Dropping the store releases its leases while the runtime is running.
     drop(store);
     for _ in 0..10_000 {
         if K::count(&space.url, &space.prefix) == before {
@@ -311,10 +311,10 @@ async fn few_connections_serve_many_sessions<K: Kind>() {
     }
 }
 
-/// What the children of the next tests do.
+/// The work of the children of the next tests.
 fn write_twice<K: Kind>(folder: &Path) {
     runtime().block_on(async {
-        // Long enough for the other process to see that the lease is held.
+        // The lease lasts long enough for the other process to see it.
         let store = Real::<K>::open_with_lease_time(folder, Duration::from_secs(3));
         let lease = store.lease("s").await.unwrap();
         store.append(&lease, vec![said("first")]).await.unwrap();
@@ -325,7 +325,8 @@ fn write_twice<K: Kind>(folder: &Path) {
     });
 }
 
-/// A child that has a lease and has written, or `None` in the child, when it has done its work.
+/// Starts a child that has a lease and has written. Returns `None` in the child itself, after its
+/// work.
 fn other_process<K: Kind>(test: &str, folder: &Path) -> Option<(Child, Lines)> {
     if let Some(folder) = std::env::var_os(FOLDER) {
         let working = std::thread::spawn(move || write_twice::<K>(Path::new(&folder)));
@@ -389,7 +390,7 @@ async fn lease_of_a_killed_process_expires<K: Kind>() {
     assert_eq!(texts(&store, "s").await, ["first", "second"]);
 }
 
-/// Waits for leases of processes that were killed, in between.
+/// Waits for the leases of killed processes to expire in between.
 #[cfg(feature = "postgres")]
 #[test]
 fn real_postgres_keeps_acknowledged_writes_of_killed_processes() {
@@ -438,7 +439,7 @@ async fn a_log_over_the_limit_is_refused_and_left_as_it_is<K: Kind>() {
     assert_eq!(texts(&space.store(), "a").await, [text]);
 }
 
-/// The error of a lease, once no other store has it.
+/// Waits until no other store has the lease, and returns the error of taking it.
 async fn lease_soon_or_refused(store: &impl SessionStore, id: &str) -> agentcore::Error {
     loop {
         match store.lease(id).await {

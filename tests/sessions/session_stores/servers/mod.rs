@@ -1,10 +1,11 @@
-//! Stores on real servers, wherever the environment names one.
+//! Stores on the real servers that environment variables name.
 //!
 //! * `AGENTCORE_TEST_POSTGRES`, such as `postgres://agent@127.0.0.1:5432/agent`.
 //! * `AGENTCORE_TEST_REDIS`, such as `redis://127.0.0.1:6379`.
 //!
-//! Without its variable a test says so and passes. Each test names what it keeps differently and
-//! removes it. `.ci/services` starts both servers where Debian's packages can be installed.
+//! Without its variable, a test prints that it is skipped, and passes. Each test stores its data
+//! under a prefix of its own and removes it. `.ci/services` starts both servers where Debian's
+//! packages can be installed.
 
 #[cfg(feature = "postgres")]
 mod database;
@@ -31,11 +32,12 @@ mod tls;
 
 pub use real::{Real, is_there};
 
-/// A store as it is, in place of [`Real`].
+/// A store itself, in place of [`Real`].
 pub type Plain<S> = S;
 
-/// Each test for each kind of server there is, in modules named after the server. The tests are
-/// given the store itself, or a type that is made of it.
+/// Makes a test of each function for each kind of server, in a module that is named after the
+/// server. The function is called with the store as its type parameter, or with a type that wraps
+/// it.
 macro_rules! for_each_server {
     ($($test:ident),* $(,)?) => {
         crate::session_stores::servers::for_each_server!(Plain: $($test),*);

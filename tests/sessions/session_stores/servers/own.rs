@@ -1,4 +1,4 @@
-//! Servers that a test starts, kills and starts again.
+//! Servers that a test starts, kills and restarts.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -10,19 +10,20 @@ use tempfile::TempDir;
 
 use super::real::Kind;
 
-/// How long a server may take to come up.
+/// The time limit for the start of a server.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How a server is started on a port.
+/// Returns the command that starts a server on a port.
 type Start = Box<dyn Fn(u16) -> Command + Send + Sync>;
 
-/// A kind of server whose programs may be on this machine.
+/// A kind of server whose programs may be installed.
 pub trait Startable: Kind {
-    /// Makes what the server needs in the folder, and says how it is started there; `None` where
-    /// its programs are not.
+    /// Prepares the folder of a server. Returns the command that starts it, or `None` without its
+    /// programs.
     fn prepare(folder: &Path) -> Option<Start>;
 
-    /// What a server is told that only speaks TLS, with `key.pem` and `cert.pem` of the folder.
+    /// Adds the arguments of a server that accepts only TLS, with `key.pem` and `cert.pem` of the
+    /// folder.
     fn secure(command: &mut Command, folder: &Path, port: u16);
 
     fn url_at(port: u16) -> String;
@@ -30,7 +31,7 @@ pub trait Startable: Kind {
     fn secure_url_at(port: u16) -> String;
 }
 
-/// A server of this test's own. Dropping it kills it.
+/// A server of one test, which is killed when this is dropped.
 #[derive(Clone)]
 pub struct Own(Arc<Inner>);
 
@@ -42,7 +43,7 @@ struct Inner {
 }
 
 impl Own {
-    /// A server, unless its programs are missing: then it says so.
+    /// Starts a server. Without its programs, prints a line and returns `None`.
     pub fn start<K: Startable>() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let Some(start) = K::prepare(folder.path()) else {
@@ -52,7 +53,7 @@ impl Own {
         Some(Self::with(folder, start))
     }
 
-    /// A server that is certified by `ca.pem` of its folder.
+    /// Starts a server whose certificate was issued by `ca.pem` of its folder.
     #[cfg(feature = "tls")]
     pub fn start_secure<K: Startable>() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
@@ -95,7 +96,8 @@ impl Own {
         self.0.kill();
     }
 
-    /// Starts it, again and again: the remains of one that was killed may be in its way.
+    /// Starts the server until it accepts connections: the remains of a killed one may prevent a
+    /// start.
     pub fn restart(&self) {
         let began = Instant::now();
         let mut child = self.0.child.lock().unwrap();
@@ -117,9 +119,9 @@ impl Own {
     }
 }
 
-/// A port that nobody has now. It is none of those that the system hands out by itself, which
-/// connections and servers of other tests get, and which a connection to a server that is not there
-/// can have at both of its ends.
+/// Returns a free port outside the range from which the system assigns ports. Connections and
+/// servers of other tests use that range, and within it a connection to a missing server could
+/// connect to itself.
 fn free_port() -> u16 {
     loop {
         let port = fastrand::u16(10_000..32_000);
@@ -134,7 +136,8 @@ impl Inner {
         if let Some(mut child) = self.child.lock().unwrap().take() {
             child.kill().unwrap();
             child.wait().unwrap();
-            // What it has started sees its end a moment later, and answers until then.
+            // Processes that the server has started notice its end a moment later, and answer until
+            // then.
             let began = Instant::now();
             while lives_in(self.folder.path()) && began.elapsed() < LONGEST {
                 std::thread::sleep(Duration::from_millis(5));
@@ -143,7 +146,8 @@ impl Inner {
     }
 }
 
-/// Whether a process has its working directory in this folder. (On Linux; elsewhere nobody knows.)
+/// Returns `true` if a process has its working directory in this folder. Always `false` on systems
+/// other than Linux.
 fn lives_in(folder: &Path) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return false;
@@ -160,7 +164,7 @@ impl Drop for Inner {
     }
 }
 
-/// Makes a key and a certificate for `localhost`; false without openssl.
+/// Creates a key and a certificate for `localhost`. Returns `false` without openssl.
 #[cfg(feature = "tls")]
 fn certify(folder: &Path) -> bool {
     let openssl = |arguments: &str| {
@@ -188,7 +192,7 @@ fn quiet(mut command: Command) -> Command {
     command
 }
 
-/// A program in one of these folders.
+/// Finds a program in these folders.
 fn find(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
     let mut places = folders.into_iter().map(|folder| folder.join(name));
     places.find(|place| place.is_file())
@@ -245,7 +249,7 @@ impl Startable for agentcore::session::PostgresStore {
         let initdb = find("initdb", folders.clone())?;
         let program = find("postgres", folders)?;
 
-        // It does not run as root, but as the user that its package made.
+        // PostgreSQL refuses to run as root, so it runs as the user of its package.
         let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
         let as_user = move |program: &Path| {
             if !is_root {

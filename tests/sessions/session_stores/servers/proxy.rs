@@ -1,4 +1,4 @@
-//! Answers that are lost on their way: what was done is not done again.
+//! Lost requests and responses: no write is executed twice.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -29,36 +29,36 @@ for_each_server!(
     lost_answer_to_a_snapshot_loses_nothing,
 );
 
-/// What happens to a request.
+/// The part of an exchange that is lost.
 #[derive(Clone, Copy, Debug)]
 enum Lost {
-    /// It never arrives.
+    /// The request does not arrive.
     Request,
-    /// It is carried out, and nobody is told.
+    /// The request is executed, but its response does not arrive.
     Answer,
-    /// It never arrives, and nobody is told that the connection is gone.
+    /// The request does not arrive, and the connection stays open.
     #[cfg(feature = "postgres")]
     Machine,
 }
 
-/// What is lost, and what it says.
+/// The lost part, and the text in the request that triggers the loss.
 type Loss = (Lost, Vec<u8>);
 
-/// Stands between a store and its server, and cuts the connection once something is said.
+/// A proxy between a store and its server, which cuts the connection at a certain request.
 #[derive(Clone)]
 struct Proxy {
     port: u16,
     next: Arc<Mutex<Option<Loss>>>,
-    /// How many pieces of requests came.
+    /// The number of pieces of requests.
     heard: Arc<AtomicUsize>,
-    /// How many bytes were answered.
+    /// The number of bytes of responses.
     told: Arc<AtomicUsize>,
-    /// Whether it is a slow link.
+    /// True if each piece takes 50 ms.
     is_slow: Arc<AtomicBool>,
 }
 
 impl Proxy {
-    /// In front of what `url` names, and the address of the proxy.
+    /// Starts a proxy for the server of `url`. Returns the proxy and its URL.
     fn start(url: &str) -> (Self, String) {
         let (head, rest) = url.split_once("://").unwrap();
         let (rest, tail) = rest.split_once('/').map_or((rest, ""), |(a, b)| (a, b));
@@ -76,7 +76,7 @@ impl Proxy {
         let url = format!("{head}://{user}{at}127.0.0.1:{}/{tail}", proxy.port);
         let (all, server) = (proxy.clone(), server.to_owned());
 
-        // It ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 all.connect(client.unwrap(), TcpStream::connect(&server).unwrap());
@@ -94,7 +94,7 @@ impl Proxy {
         self.next.lock().unwrap().is_none()
     }
 
-    /// A slow link needs its time for each piece.
+    /// Waits for the delay of a slow link.
     fn carry(&self) {
         if self.is_slow.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(50));
@@ -200,7 +200,7 @@ async fn repeated_requests_write_nothing_twice<K: Kind>() {
         torn.extend_from_slice(b"torn words");
         K::put(&space.url, &space.prefix, id, &torn);
 
-        // It is put aside with the same words.
+        // The damaged part is set aside by a request that has its bytes.
         proxy.lose(lost, "torn words");
         drop(store.lease(id).await.unwrap());
         assert!(proxy.was_lost());
@@ -213,7 +213,8 @@ async fn repeated_requests_write_nothing_twice<K: Kind>() {
     }
 }
 
-/// Damage in the middle leaves the log as long as it was: only the places show what was done.
+/// Damage in the middle does not change the length of the log, so only the offsets show what a
+/// request has already done.
 async fn repeated_requests_set_damage_aside_once<K: Kind>() {
     let space = Space::<K>::new();
     let (proxy, url) = Proxy::start(&space.url);
@@ -227,7 +228,7 @@ async fn repeated_requests_set_damage_aside_once<K: Kind>() {
         drop(lease);
         let text = String::from_utf8(K::log(&space.url, &space.prefix, id)).unwrap();
 
-        // As long as before, and twice of the same kind.
+        // The length stays the same, and there are two damaged parts of the same kind.
         let damaged = text.replace("two", "t*o").replace("four", "f*ur");
         K::put(&space.url, &space.prefix, id, damaged.as_bytes());
         let last = if K::VARIABLE.ends_with("REDIS") {
@@ -287,7 +288,7 @@ async fn list_reads_many_sessions_per_request<K: Kind>() {
         store.append(&lease, vec![said(text)]).await.unwrap();
     }
 
-    // Leases are given back in the background, by requests that do not count.
+    // Leases are released in the background, by requests that must not be counted.
     let other = space.store();
     for number in 0..120 {
         while other.is_leased(&number.to_string()).await.unwrap() {
@@ -313,7 +314,7 @@ async fn list_reads_only_the_ends_of_long_logs<K: Kind>() {
     let (proxy, url) = Proxy::start(&space.url);
     let store = K::open(&url, space.options()).unwrap();
 
-    // As a fork writes it: all at once.
+    // One write with many records, as that of a fork.
     let long = "long ".repeat(2_000);
     let mut records: Vec<_> = (0..300).map(|_| said(&long)).collect();
     records.push(said("the end"));
@@ -334,7 +335,7 @@ async fn list_reads_only_the_ends_of_long_logs<K: Kind>() {
     assert!(told < 200_000, "{told} bytes for three ends");
 }
 
-/// Writes task lists until a log is due for a snapshot, which is short, and a message.
+/// Writes a message and task lists until the log is due for a snapshot, which is short.
 async fn write_until_due<K: Kind>(store: &K) {
     let lease = store.lease("a").await.unwrap();
     for number in 0..=K::SNAPSHOT_AFTER / 100_000 {
@@ -428,7 +429,7 @@ async fn real_postgres_releases_locks_of_a_lost_connection() {
     torn.extend_from_slice(b"torn words");
     PostgresStore::put(&space.url, &space.prefix, "a", &torn);
 
-    // Said while the lock is held.
+    // The request with these bytes is sent while the lock is held.
     proxy.lose(Lost::Machine, "torn words");
     let gone = store.lease("a").await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::Timeout, "{gone}");
@@ -446,7 +447,7 @@ async fn real_postgres_releases_locks_of_a_lost_connection() {
     assert_eq!(texts(&other, "a").await, ["one", "two"]);
 }
 
-/// Who waits for the disk waits for the last write of its connection.
+/// The command that waits for the disk concerns the last write of its connection.
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn real_redis_repeats_a_write_to_wait_for_the_disk() {
@@ -485,7 +486,7 @@ async fn real_redis_repeats_a_write_to_wait_for_the_disk() {
 
     assert!(counts[1] > counts[0], "{counts:?}");
 
-    // All of it is cut off, and the answer is lost.
+    // The whole log is cut off, and the response is lost.
     counts.clear();
     for lost in [None, Some("cut == 0")] {
         RedisStore::put(&direct, "agentcore", "a", b"torn");

@@ -1,4 +1,4 @@
-//! Stores on a real server, each test's apart from the others'.
+//! Stores on a real server, with separate data for each test.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -14,21 +14,21 @@ use agentcore::{AgentState, Result, SessionStore, async_trait};
 use crate::session_stores::crash::FOLDER;
 use crate::session_stores::places::Place;
 
-/// A kind of server, and what tests do to it behind the store's back.
+/// A kind of server, with functions that read and change its data without the store.
 pub trait Kind: SessionStore + Clone + Debug + Sized {
     const VARIABLE: &str;
     const EXAMPLE: &str;
-    /// What a report of damage calls the place where it is kept.
+    /// The place of damaged parts, as reports of damage name it.
     const ASIDE: &str;
-    /// From how many bytes on a log gets a snapshot.
+    /// The size from which a log gets a snapshot, in bytes.
     const SNAPSHOT_AFTER: usize;
 
     fn open(url: &str, options: ServerOptions) -> Result<Self>;
 
-    /// Removes everything with this prefix.
+    /// Removes all data with this prefix.
     fn clear(url: &str, prefix: &str);
 
-    /// How many sessions, or keys, there are with this prefix.
+    /// Returns the number of rows of sessions, or of keys, with this prefix.
     fn count(url: &str, prefix: &str) -> usize;
 
     fn log(url: &str, prefix: &str, id: &str) -> Vec<u8>;
@@ -39,10 +39,10 @@ pub trait Kind: SessionStore + Clone + Debug + Sized {
 
     fn forget_aside(url: &str, prefix: &str, id: &str);
 
-    /// Makes a lease one that has expired.
+    /// Makes a lease expire.
     fn expire(url: &str, prefix: &str, id: &str);
 
-    /// As a later version of this crate would leave it.
+    /// Changes the data to the version of a later release.
     fn make_newer(url: &str, prefix: &str);
 }
 
@@ -50,7 +50,7 @@ pub fn is_there<K: Kind>() -> bool {
     let is_there = std::env::var(K::VARIABLE).is_ok();
     if !is_there {
         let (variable, example) = (K::VARIABLE, K::EXAMPLE);
-        // Not `eprintln`, which is only shown when a test fails.
+        // `eprintln` would be captured unless the test fails.
         let mut out = std::io::stderr().lock();
         writeln!(
             out,
@@ -65,14 +65,14 @@ pub fn url<K: Kind>() -> String {
     std::env::var(K::VARIABLE).unwrap()
 }
 
-/// A part of a server that belongs to one test. The last to be dropped clears it.
+/// The data of one test on a server. The last clone clears it when dropped.
 pub struct Space<K: Kind> {
     pub url: String,
     pub prefix: String,
     _kind: std::marker::PhantomData<K>,
 }
 
-/// How many spaces there are of a prefix.
+/// The number of clones for each prefix.
 static SPACES: Mutex<Option<HashMap<String, usize>>> = Mutex::new(None);
 
 impl<K: Kind> Space<K> {
@@ -102,7 +102,7 @@ impl<K: Kind> Space<K> {
             .max_retry_time(Duration::from_secs(60))
     }
 
-    /// A store as another machine would have it.
+    /// Opens a store, as another machine would.
     pub fn store(&self) -> K {
         self.store_with(self.options())
     }
@@ -132,14 +132,14 @@ impl<K: Kind> Drop for Space<K> {
             .entry(self.prefix.clone())
             .or_default();
         *count = count.saturating_sub(1);
-        // A child works in a space of its parent, who looks at it later.
+        // A child shares the data of its parent, which reads it later.
         if *count == 0 && std::env::var_os(FOLDER).is_none() {
             K::clear(&self.url, &self.prefix);
         }
     }
 }
 
-/// A store whose space is named after a folder, for tests of stores that have one.
+/// A store whose prefix is derived from a folder, for tests of stores in folders.
 #[derive(Clone)]
 pub struct Real<K: Kind> {
     store: K,
@@ -203,7 +203,7 @@ impl<K: Kind> Place for Real<K> {
     const STEP: usize = 29;
     const SNAPSHOT_AFTER: usize = K::SNAPSHOT_AFTER;
 
-    /// Leases are short, for those of processes that are killed must expire.
+    /// Leases are short, because those of killed processes must expire.
     fn open(folder: &Path) -> Self {
         Self::open_with_lease_time(folder, Duration::from_millis(300))
     }

@@ -1,4 +1,4 @@
-//! Servers that are killed and started again, and those that stay away.
+//! Servers that are killed and restarted, and servers that stay down.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ for_each_own!(
 
 const TURNS: usize = 6;
 
-/// Calls `act` so often, then answers.
+/// A model that calls `act` `TURNS` times, then answers.
 fn model() -> StrictModel<FunctionModel> {
     StrictModel::new(FunctionModel::new(|request| {
         let done = request.messages.len() / 2;
@@ -92,7 +92,7 @@ async fn run_continues_when_its_server_is_killed_and_restarted<K: Startable>() {
     assert_eq!(stored.state.messages, output.messages);
     assert_eq!(stored.state.messages.len(), 2 * TURNS + 2, "nothing twice");
 
-    // Given back a moment later.
+    // The lease is released in the background.
     while let Err(error) = other.lease("s").await {
         assert_eq!(error.kind(), ErrorKind::SessionBusy, "{error}");
     }
@@ -112,7 +112,7 @@ async fn unreachable_server_is_an_error_and_loses_no_write<K: Startable>() {
     let hasty = ServerOptions::default().max_retry_time(Duration::from_millis(300));
     let store = K::open(&url, hasty).unwrap();
     let lease = loop {
-        // Given back a moment later.
+        // The lease is released in the background.
         match store.lease("s").await {
             Ok(lease) => break lease,
             Err(error) => assert_eq!(error.kind(), ErrorKind::SessionBusy, "{error}"),
@@ -125,7 +125,7 @@ async fn unreachable_server_is_an_error_and_loses_no_write<K: Startable>() {
         let error = loop {
             match store.append(&lease, vec![said("two")]).await {
                 Err(error) => break error,
-                // A process of the server outlived the one that was killed by a moment.
+                // A process of the killed server was still alive.
                 Ok(()) => expected.push("two"),
             }
         };
@@ -143,7 +143,7 @@ async fn unreachable_server_is_an_error_and_loses_no_write<K: Startable>() {
     server.restart();
     let patience = Instant::now();
 
-    // While it starts, and then: none of the writes that failed is there.
+    // Writes fail while the server starts. None of the failed writes is stored.
     while let Err(error) = store.append(&lease, vec![said("three")]).await {
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
         assert!(patience.elapsed() < Duration::from_secs(60));

@@ -1,4 +1,5 @@
-//! Servers behind TLS, trusted or not. The children that trust them are these very tests.
+//! Servers with TLS and certificates that are trusted or not. The child that trusts them is the
+//! test itself.
 
 use agentcore::ErrorKind;
 use agentcore::session::ServerOptions;
@@ -7,7 +8,7 @@ use super::own::{Own, Startable};
 use crate::session_stores::crash::{child_with, name, runtime, say};
 use crate::session_stores::places::said;
 
-/// Where the system's certificates are said to be.
+/// The variable with the path of the trusted certificates.
 const TRUSTED: &str = "SSL_CERT_FILE";
 const URL: &str = "AGENTCORE_TLS_URL";
 
@@ -49,7 +50,7 @@ fn is_trusted_by_its_certificate<K: Startable>(test: &str) {
     let (is_fine, told) = run(&url);
     assert!(is_fine && told.contains("@1 stored"), "{told}");
 
-    // The certificate is for another name.
+    // The certificate is not valid for the address.
     let (is_fine, told) = run(&url.replace("localhost", "127.0.0.1"));
     assert!(!is_fine && told.contains("[Tls]"), "{told}");
 }
