@@ -37,7 +37,7 @@ async fn memory_backend_passes_the_suite() {
 
 #[tokio::test]
 async fn suite_reports_a_backend_that_ignores_conflicts() {
-    /// Ignores what the writer had seen.
+    /// A backend whose conditional writes do not check the content.
     #[derive(Clone, Debug, Default)]
     struct Careless(MemoryBackend);
 
@@ -80,7 +80,7 @@ async fn suite_reports_a_backend_that_ignores_conflicts() {
 
 #[tokio::test]
 async fn backend_that_writes_outside_of_its_root_is_found_before_a_removal() {
-    /// Does not refuse changes outside of the root.
+    /// A backend that allows changes outside of the root.
     #[derive(Clone, Debug, Default)]
     struct Unconfined {
         inner: MemoryBackend,
@@ -222,7 +222,7 @@ async fn concurrent_conditional_writes_succeed_once() {
     let seen = ContentHash::of(b"inside\n");
     let backend = &workspace.backend;
     let writers = (0..16).map(|number: u8| async move {
-        // Another spelling of the same file takes the same lock.
+        // Another spelling of the path takes the same lock.
         let path = if number.is_multiple_of(2) {
             "a/in.txt"
         } else {
@@ -340,7 +340,7 @@ async fn temporary_files_are_not_listed() {
     );
 }
 
-/// A file system that is full: the old content stays, and nothing is left behind.
+/// On a full file system, the old content stays and no temporary file is left.
 #[tokio::test]
 async fn write_to_a_full_disk_changes_nothing() {
     let workspace = Workspace::new();
@@ -364,7 +364,8 @@ async fn write_to_a_full_disk_changes_nothing() {
         .unwrap_err();
     let content = backend.read("disk/big").await.unwrap();
     let left = workspace.leftovers();
-    // Lazily, for a process that another test is just starting may still hold an inherited file.
+    // A lazy unmount succeeds even if a process that another test is starting still holds an
+    // inherited file.
     let unmounted = std::process::Command::new("umount")
         .arg("--lazy")
         .arg(&disk)
@@ -375,7 +376,7 @@ async fn write_to_a_full_disk_changes_nothing() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Run as an ordinary user; the superuser may write everywhere.
+/// Has no effect for the superuser, who may write everywhere.
 #[tokio::test]
 async fn write_to_a_read_only_folder_is_permission_denied() {
     let workspace = Workspace::new();
@@ -432,7 +433,7 @@ async fn real_path_resolves_links_inside_the_root() {
         ("./d/..//a/in.txt", "/a/in.txt"),
         ("to_a/in.txt", "/a/in.txt"),
         ("to_a/new/file", "/a/new/file"),
-        // The link is followed first.
+        // The link is resolved before `..`.
         ("to_e/../in.txt", "/d/in.txt"),
         ("dangling", "/nowhere/yet"),
         ("new/../a", "/a"),
@@ -473,7 +474,7 @@ async fn file_modes_are_read_and_set() {
         let told = ws.backend.stat("run").await.unwrap().mode;
         assert_eq!(told, Some(mode & 0o777));
 
-        // Not who it runs as.
+        // The bits that change the user of a program are not set.
         assert_eq!(path.metadata().unwrap().mode() & 0o7777, mode & 0o777);
     }
 
@@ -492,7 +493,7 @@ async fn file_beyond_the_memory_is_an_error_without_a_read_limit() {
     let workspace = Workspace::new();
     let file = std::fs::File::create(workspace.root.join("vast")).unwrap();
     if file.set_len(1 << 62).is_err() {
-        // The file system has no files of this size.
+        // The file system does not support files of this size.
         return;
     }
 
@@ -507,7 +508,7 @@ async fn file_beyond_the_memory_is_an_error_without_a_read_limit() {
 async fn range_is_limited_to_the_read_limit() {
     let workspace = Workspace::new();
     let file = std::fs::File::create(workspace.root.join("long")).unwrap();
-    // Nothing of it is on the disk; held in memory, it would end the process.
+    // The file is sparse; read into memory, it would abort the process.
     file.set_len(1 << 42).unwrap();
     let range = |backend: LocalBackend| async move {
         let range = backend.read_range("long", 5, usize::MAX).await;

@@ -177,7 +177,7 @@ async fn files_over_the_limit_are_refused_and_leave_the_others() {
     backend.remove("a").await.unwrap();
     backend.append("b", &[1; 1_000]).await.unwrap();
 
-    // Files that are there already may become smaller.
+    // Existing files that exceed the limit may become smaller.
     let backend = backend.with_max_bytes(10);
     backend.write("b", &[1; 2_000]).await.unwrap();
     assert!(backend.write("b", &[1; 2_001]).await.is_err());

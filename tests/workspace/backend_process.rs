@@ -1,4 +1,4 @@
-//! Commands in a local workspace: their output, and that nothing of them stays.
+//! Commands in a local workspace: their output, and the end of all their processes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ async fn grandchild_that_holds_the_pipe_does_not_delay_the_command() {
     assert_eq!(output.stdout.text(), "started\n");
     assert_eq!(output.exit_code, Some(0));
 
-    // Also one in a session of its own that starts with another environment.
+    // A process in a session of its own with an empty environment ends as well.
     let stray = "echo $$ > two; exec sleep 60";
     let command =
         format!("env -i setsid sh -c '{stray}' & until [ -s two ]; do :; done; echo started");
@@ -72,8 +72,8 @@ async fn grandchild_that_holds_the_pipe_does_not_delay_the_command() {
     dies(pid_in(&workspace.root.join("two")).await).await;
 }
 
-/// Processes in sessions of their own that write their ids: one below the shell, and a daemon,
-/// which has no parent any more. The shell goes on when both are there.
+/// Processes in sessions of their own that write their ids: one below the shell, and a daemon whose
+/// parent has ended. The shell continues when both are running.
 #[cfg(target_os = "linux")]
 const STRAYS: &str = "setsid sh -c 'echo $$ > one; exec sleep 300' & \
     (setsid sh -c '(echo $$ > ppid; sh -c \"echo \\$\\$ > two; exec sleep 300\" &) ; exit' &); \
@@ -123,7 +123,7 @@ async fn processes_that_left_the_group_are_killed() {
 
 const HOST: &str = "AGENTCORE_TEST_HOST";
 
-/// Runs a command until it is killed itself, when the next test tells it to.
+/// Runs a command until this process is killed, if the next test has started it.
 #[tokio::test]
 async fn child_host_that_is_killed() {
     let Some(root) = std::env::var_os(HOST) else {
@@ -145,7 +145,7 @@ async fn commands_end_when_their_host_is_killed() {
     let pids = family(&workspace.root).await;
     assert!(pids.into_iter().all(is_alive));
 
-    // Not in a way it could do anything about.
+    // The signal cannot be handled.
     host.kill().unwrap();
     host.wait().unwrap();
     for pid in pids {
@@ -153,7 +153,7 @@ async fn commands_end_when_their_host_is_killed() {
     }
 }
 
-/// Where a process of few file handles works.
+/// The variable of a process that has no free file descriptors: its folder.
 const CROWDED: &str = "AGENTCORE_TEST_CROWDED";
 
 #[tokio::test]
@@ -326,7 +326,7 @@ async fn git_uses_no_repository_that_is_no_git_folder() {
         GIT_CONFIG_VALUE_0=explicit\n";
     assert_eq!(text, expected);
 
-    // What the program sets stays, and comes first.
+    // The settings of the command stay, and come first.
     let command = Command::new(shown)
         .with_env("GIT_CONFIG_COUNT", "1")
         .with_env("GIT_CONFIG_KEY_0", "a.b")
@@ -464,7 +464,7 @@ async fn background_command_without_a_place_is_not_started() {
         ids.push(backend.start(Command::new("sleep 300")).await.unwrap());
     }
 
-    // The folder is an error of the start.
+    // An invalid folder would be an error of the start.
     for folder in [".", "missing"] {
         let command = Command::new("touch begun").with_cwd(folder);
         let error = backend.start(command).await.unwrap_err();
@@ -472,7 +472,7 @@ async fn background_command_without_a_place_is_not_started() {
     }
     assert!(!workspace.root.join("begun").exists());
 
-    // A start that fails leaves its place free.
+    // A failed start does not count as a background command.
     backend.stop(&ids[0]).await.unwrap();
     let command = Command::new("true").with_cwd("missing");
     let error = backend.start(command).await.unwrap_err();

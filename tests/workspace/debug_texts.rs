@@ -1,4 +1,4 @@
-//! What `Debug` shows of values that may be secrets.
+//! `Debug` output of values that may be secrets.
 
 use agentcore::backend::Command;
 

@@ -16,7 +16,7 @@ use crate::kit::watched::Watched;
 use crate::kit::workspace::Workspace;
 use crate::kit::{agent, any_object, result_texts, warnings, watch};
 
-/// Returns this text whatever it is asked.
+/// A tool that always returns this text.
 fn saying(text: impl Into<String>) -> FuncTool {
     named("say", text)
 }
@@ -38,7 +38,7 @@ async fn run(model: ScriptedModel, hook: FilesystemHook, tool: FuncTool) -> RunO
     agent.session("s").run("Go").await.unwrap()
 }
 
-/// The path that a marker names.
+/// Returns the path in a marker.
 fn path_of(text: &str) -> String {
     let (_, rest) = text.split_once("full result: ").unwrap();
     rest.split_once(')').unwrap().0.to_owned()
@@ -148,7 +148,7 @@ async fn results_of_file_tools_are_not_moved() {
             .evict_over(50)
             .keep_ends(5, 5)
             .never_evict("mine");
-        // Of the tools that hooks register, the first one of a name counts.
+        // Hooks that run earlier register their tools first, and the first tool of a name is used.
         let replace = hook::before_agent_with("replace", long.clone(), move |long, _cx, state| {
             let mut state: agentcore::AgentState = state;
             state.register_tool(named(name, long));
@@ -224,7 +224,7 @@ async fn result_that_cannot_be_written_is_kept_in_the_state() {
     );
     assert_eq!(*output.state.files[&*path], whole);
 
-    // A later run of the session still has it.
+    // A later run of the session can still read the file.
     let model = model.clone().calls(read(&path)).say("done");
     let output = agent.session("s").run("Read it").await.unwrap();
     drop(model);
@@ -313,7 +313,7 @@ async fn result_is_not_moved_without_eviction_or_without_gain() {
     for hook in [
         FilesystemHook::new(MemoryBackend::new()).without_eviction(),
         FilesystemHook::new(MemoryBackend::new()).evict_over(100_000),
-        // The two ends are all there is.
+        // These ends cover the whole result.
         FilesystemHook::new(MemoryBackend::new()).keep_ends(50_000, 50_000),
         FilesystemHook::new(MemoryBackend::new()).keep_ends(usize::MAX, usize::MAX),
     ] {
@@ -388,7 +388,7 @@ async fn search_for_old_results_looks_at_a_bounded_number_of_files() {
     });
     let hook = FilesystemHook::new(backend);
     run(one_call(), hook, saying("x".repeat(100_000))).await;
-    // The search may begin with the new result, which then is one of the thousand.
+    // The search may or may not include the new result among the first thousand.
     assert!((999..=1_000).contains(&stat_count.load(Ordering::Relaxed)));
     assert_eq!(stored(&files).len(), 2_500 - 1_000 + 1);
 }
@@ -444,7 +444,7 @@ async fn complete_command_output_is_moved() {
     assert_eq!(texts[1], "No matches found");
 }
 
-/// Occupies the only thread for blocking work until another task has counted on.
+/// Blocks the only thread for blocking work until another task increments the counter.
 fn occupy(count: &Arc<AtomicUsize>) {
     let (count, start) = (count.clone(), count.load(Ordering::SeqCst));
     drop(tokio::task::spawn_blocking(move || {

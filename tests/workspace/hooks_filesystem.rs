@@ -1,4 +1,4 @@
-//! The hook that brings the tools for files, and tracks what they write.
+//! The hook that adds tools for files, and tracks written files.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const SEVEN: [&str; 7] = [
     "execute",
 ];
 
-/// Runs calls, one a turn, and returns what was sent and what it came to.
+/// Runs an agent that makes these calls in one turn each. Returns the messages and the output.
 async fn run<const N: usize>(
     hook: FilesystemHook,
     calls: [(&'static str, Value); N],
@@ -146,7 +146,7 @@ async fn written_and_edited_files_are_tracked() {
         ]
     );
 
-    // Each message names what changed, not all that there is.
+    // Each message has only the files that changed.
     assert_eq!(
         changed_files(&messages),
         [
@@ -177,7 +177,7 @@ async fn tracked_files_are_stored_in_the_session() {
     );
 }
 
-/// Compacts whenever there is something to gain.
+/// A compactor that is due from the third message on.
 struct Always;
 
 #[async_trait]

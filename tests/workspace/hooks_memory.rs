@@ -1,4 +1,4 @@
-//! The hook that puts `AGENTS.md` into the system prompt.
+//! The hook that adds `AGENTS.md` to the system prompt.
 
 use agentcore::Hook;
 use agentcore::backend::{Backend, MemoryBackend};
@@ -88,7 +88,7 @@ async fn unreadable_memory_files_are_warnings() {
     );
     assert!(prompt.contains("good \u{FFFD} bad\n\n---\n\nxxx"));
 
-    // The character at the limit is left out whole.
+    // A character across the limit is left out.
     assert!(prompt.contains("x\n</agent_memory>"));
 }
 
@@ -182,7 +182,7 @@ async fn concurrent_runs_each_keep_the_memory_they_read() {
         .unwrap();
     let mut first = agent.run("Go");
 
-    // The first run has read its memory when it says that it begins.
+    // The first run has read its memory before its first message.
     futures::StreamExt::next(&mut first).await.unwrap();
     backend.write("AGENTS.md", b"new").await.unwrap();
     agent.run("Go").await.unwrap();

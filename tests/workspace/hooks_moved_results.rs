@@ -1,4 +1,4 @@
-//! What is left of long results, where they are moved to, and how they go.
+//! The remaining texts of long results, the place that they are moved to, and their removal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -14,20 +14,20 @@ use serde_json::{Value, json};
 use crate::kit::watched::Watched;
 use crate::kit::{agent, any_object, result_texts, results, warnings, watch};
 
-/// The path that a marker names.
+/// Returns the path in a marker.
 fn path_of(text: &str) -> &str {
     let (_, rest) = text.split_once("full result: ").unwrap();
     rest.split_once(')').unwrap().0
 }
 
-/// Returns the text it is given.
+/// A tool that returns its `text`.
 fn say() -> FuncTool {
     FuncTool::new("say", "Says it", any_object(), |_cx, args| async move {
         args["text"].as_str().unwrap().to_owned()
     })
 }
 
-/// The one result of a tool that returns `output`.
+/// Returns the result of a tool that returns `output`.
 async fn result(hook: FilesystemHook, output: ToolOutput) -> ToolResult {
     let tool = FuncTool::new("give", "Gives it", any_object(), move |_cx, _args| {
         let output = output.clone();
@@ -59,7 +59,7 @@ async fn texts_of_any_length_are_whole_or_readable_from_the_file() {
             if !text.contains("full result: ") {
                 assert_eq!(text, *whole, "over {over}, ends {head} and {tail}");
 
-                // Shorter than what the marker takes.
+                // The text is shorter than its marker would be.
                 assert!(chars.len() < 150, "{} characters stay", chars.len());
                 continue;
             }
@@ -104,7 +104,7 @@ async fn complete_command_output_is_only_in_the_moved_file() {
         assert_eq!(path_of(text), path_of(&result.content.text()));
     }
 
-    // The middle of both, as JSON has it.
+    // The middle of both texts, as JSON.
     let is_in = |text: &str| text.contains("20000\\n20001") || text.contains("70000\\n70001");
     let seen = serde_json::to_string(&messages).unwrap();
     assert!(!is_in(&seen), "the stream has it");
@@ -142,17 +142,17 @@ async fn display_and_details_of_a_moved_result_are_cut() {
     );
     assert_eq!(cut.display.unwrap(), text);
 
-    // Texts that a marker would make longer stay, and so does what is not too long.
+    // Details with short texts stay, and so do texts that a marker would make longer.
     let few = json!({"text": "x".repeat(40)});
     let given = ToolOutput::new(long.as_str()).with_details(few.clone());
     assert_eq!(result(hook(), given).await.details, Some(few));
 
-    // What is long without long texts is left out.
+    // Long details without long texts are removed.
     let many: Vec<u32> = (0..40_000).collect();
     let given = ToolOutput::new(long.as_str()).with_details(many.clone());
     assert_eq!(result(hook(), given).await.details, None);
 
-    // Nothing is taken from a result that stays.
+    // The details of a result that stays are not changed.
     let given = ToolOutput::new("short").with_details(many.clone());
     assert_eq!(result(hook(), given).await.details, Some(many.into()));
 }
@@ -183,7 +183,7 @@ async fn file_in_place_of_the_results_folder_keeps_results_in_the_state() {
     }
 }
 
-/// Files in memory, of which some are old.
+/// Files in memory, some of which appear to be old.
 struct Dated {
     backend: Watched,
     old: Arc<Mutex<BTreeSet<String>>>,
@@ -202,7 +202,7 @@ impl Dated {
         Self { backend, old }
     }
 
-    /// Moves one result of a session, and returns the files that are there then.
+    /// Runs a session with one result that is moved. Returns the files that exist afterwards.
     async fn moves(&self, hook: &FilesystemHook, session: &str) -> BTreeMap<String, Bytes> {
         let text = json!({"text": "0123456789".repeat(20)});
         let model = ScriptedModel::new().call("say", text).say("done");
@@ -238,7 +238,7 @@ async fn results_are_removed_after_thirty_days() {
     assert_eq!(first.len(), 2);
     backend.age(&of_one);
 
-    // It has looked lately, another hook has not.
+    // This hook has searched for old results recently; other hooks have not.
     assert_eq!(backend.moves(&hook, "two").await.len(), 3);
     tokio::time::advance(Duration::from_secs(24 * 60 * 60)).await;
     let keeps = moving(&backend).keep_results_for(Duration::MAX);
@@ -297,7 +297,7 @@ async fn results_over_the_size_of_a_session_remove_its_oldest() {
     let backend = Dated::new();
     let others = backend.moves(&moving(&backend), "other").await;
     let texts = ["b", "a", "c", "d", "e"].map(|unit| unit.repeat(200));
-    // Those of an earlier process are known by their times alone.
+    // The order of results from an earlier process depends only on their times.
     for text in &texts[..2] {
         move_texts(moving(&backend), std::slice::from_ref(text)).await;
     }
@@ -305,7 +305,7 @@ async fn results_over_the_size_of_a_session_remove_its_oldest() {
     let oldest = files.iter().find(|(_, content)| **content == texts[0]);
     backend.age(oldest.unwrap().0);
 
-    // No result is removed for its age.
+    // No result is removed because of its age.
     let moving = || moving(&backend).keep_results_for(Duration::MAX);
     let hook = moving().keep_results_within(700);
     let said = move_texts(hook.clone(), &texts[2..4]).await;
@@ -333,7 +333,7 @@ async fn results_over_the_size_of_a_session_remove_its_oldest() {
             .all(|path| backend.backend.files.files().contains_key(path))
     );
 
-    // A result that exceeds the limit alone stays.
+    // A single result that exceeds the limit stays.
     let hook = moving().keep_results_within(100);
     assert_eq!(move_texts(hook, &["f".repeat(300)]).await.len(), 1);
     assert_eq!(left(), expected(&["f".repeat(300)]));

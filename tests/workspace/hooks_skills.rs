@@ -1,4 +1,4 @@
-//! The hook that tells which skills there are.
+//! The hook that lists the available skills in the system prompt.
 
 use agentcore::Hook;
 use agentcore::backend::{Backend, MemoryBackend};
@@ -8,7 +8,7 @@ use agentcore::testing::ScriptedModel;
 use crate::kit::agent;
 use crate::kit::hooks::{golden, prompt, with};
 
-/// The catalog of one file beneath `skills/own`.
+/// Returns the catalog of one file below `skills/own`, and the warnings.
 async fn one(content: impl AsRef<[u8]>) -> (String, Vec<String>) {
     let backend = with(&[("skills/own/SKILL.md", content.as_ref())]).await;
     let (prompt, warnings) = prompt(SkillsHook::new(backend)).await;
@@ -301,7 +301,7 @@ async fn symbolic_links_cause_no_loops_and_stay_in_the_workspace() {
 #[tokio::test]
 async fn hostile_front_matter_is_read_or_skipped_with_a_warning() {
     for (content, expected) in [
-        // Tabs are no indentation in YAML, but a separator they may be.
+        // In YAML, tabs may separate tokens but not indent lines.
         ("---\nname:\town\n---\n", true),
         ("---\nmeta:\n\ta: b\nname: own\n---\n", false),
         ("---\r\nname: own\r\ndescription: x\r\n---\r\n", true),
@@ -390,7 +390,7 @@ fn random_front_matter_adds_at_most_one_line() {
     }
 }
 
-/// A folder of many links to one folder, whose listings are counted.
+/// A folder with many links to one folder, which counts listings.
 #[derive(Debug)]
 struct Links {
     files: MemoryBackend,

@@ -1,4 +1,4 @@
-//! The environment of this process in the output of commands.
+//! Environment variables of the host process in the output of commands.
 
 use std::process::Command;
 
@@ -11,11 +11,11 @@ use serde_json::json;
 use crate::kit::workspace::Workspace;
 use crate::kit::{agent, result_texts};
 
-/// Set in the process whose environment the commands read: the folder of its session.
+/// The variable of the child process: the folder of its session.
 const CHILD: &str = "AGENTCORE_TEST_HOST_ENVIRONMENT";
 const KEY: &str = "kd83-PQ7z+0aZ/11c?x";
 
-/// Runs in a process of its own, whose environment has a key.
+/// Runs in a child process that has a key in its environment.
 #[tokio::test]
 async fn child_host_with_a_key() {
     let Ok(folder) = std::env::var(CHILD) else {
@@ -66,7 +66,7 @@ fn keys_of_the_host_in_the_output_of_commands_are_redacted() {
         .unwrap();
     let said = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success(), "{said}");
-    // Once as text, once in base64, once in hexadecimal.
+    // The key is replaced as text, in base64 and in hexadecimal.
     assert!(said.contains("@3"), "{said}");
     let stored = std::fs::read_dir(workspace.root.join("sessions")).unwrap();
     let stored: Vec<String> = stored

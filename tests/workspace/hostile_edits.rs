@@ -1,4 +1,4 @@
-//! Edits made to exhaust the host.
+//! Edits that would exhaust the host.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use agentcore::tools::coding;
 use agentcore::{Tool, ToolContext, ToolOutput};
 use serde_json::{Value, json};
 
-/// Far more than any of these edits may take, far less than they would take without limits.
+/// Much more time than any of these edits takes, and much less than without limits.
 const LONG: Duration = Duration::from_secs(60);
 
 async fn edit(content: &[u8], args: Value) -> (MemoryBackend, Result<ToolOutput, String>) {
@@ -105,7 +105,7 @@ async fn edit_of_a_large_file_reports_a_short_diff() {
     assert!(size < 64 * 1024, "{size}");
     assert!(output.content.text().len() < 64 * 1024);
 
-    // A small change of the same file is shown.
+    // A small change of the same file has a diff.
     content.extend_from_slice(b"last\n");
     let args = json!({"old_string": "last", "new_string": "end"});
     let (_, edited) = edit(&content, args).await;

@@ -1,4 +1,4 @@
-//! Searches made to take for ever.
+//! Searches that would take for ever.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use agentcore::{Error, ErrorKind};
 
 use crate::kit::workspace::Workspace;
 
-/// Far more than any of these searches may take, far less than they would take without limits.
+/// Much more time than any of these searches takes, and much less than without limits.
 const LONG: Duration = Duration::from_secs(60);
 
 async fn put(memory: &MemoryBackend, workspace: &Workspace, path: &str, content: &[u8]) {
@@ -126,7 +126,7 @@ async fn expression_over_a_limit_is_an_error_that_names_it() {
 fn dropped_search_lets_the_runtime_shut_down() {
     let workspace = Workspace::new();
 
-    // Each line is a match after a look at all that follows: quadratic, whatever is merged.
+    // Each line matches only after the rest of the file was searched, which is quadratic.
     workspace.put("lines.txt", b"a\n".repeat(2_000_000));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -138,7 +138,7 @@ fn dropped_search_lets_the_runtime_shut_down() {
     std::thread::sleep(Duration::from_millis(300));
     assert!(!search.is_finished());
 
-    // Waits for the thread, without a limit of its own.
+    // Dropping the runtime waits for the thread without a limit.
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         drop(runtime);

@@ -18,7 +18,7 @@ async fn with_files(names: &[&str], content: &str) -> MemoryBackend {
     backend
 }
 
-/// Names, and how results show them.
+/// Names, and their form in results.
 const NAMES: [(&str, &str); 7] = [
     ("a\nsecrets.rs:1:fn safe", r#""a\nsecrets.rs:1:fn safe""#),
     ("b\r\t\u{1b}[2K", r#""b\r\t\u001b[2K""#),
@@ -53,7 +53,7 @@ async fn special_names_are_quoted_in_search_results() {
         let entry = format!(r#""name":{json_name}"#);
         assert!(entries.contains(&entry), "{entries}");
 
-        // The quoted form is a string of JSON, so what it stands for is not in doubt.
+        // The quoted form is a JSON string, so it is unambiguous.
         let read_back = if shown.starts_with('"') {
             serde_json::from_str(shown).unwrap()
         } else {

@@ -1,7 +1,7 @@
-//! Patterns and ignore files made to break what reads them.
+//! Patterns and ignore files that would exhaust their parsers.
 //!
-//! Each case runs in a process of its own, on a thread with the stack of a runtime's worker: an
-//! overflow aborts the process, which no test in the same process can report.
+//! Each case runs in a process of its own, on a thread with the stack size of a runtime's worker: a
+//! stack overflow aborts the process, which no test in the same process could report.
 
 use agentcore::backend::{Backend, LocalBackend, MemoryBackend};
 use agentcore::tools::coding;
@@ -12,7 +12,7 @@ use crate::kit::small_stack::{self, STACK};
 
 const IGNORE_FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
-/// As [`small_stack::survives`], for a test of this file.
+/// Calls [`small_stack::survives`] for a test of this file.
 fn survives(test: &str, case: impl FnOnce() + Send + 'static) {
     small_stack::survives(&format!("hostile_patterns::{test}"), case);
 }
@@ -29,7 +29,8 @@ fn text(tool: &impl Tool, args: Value) -> String {
     }
 }
 
-/// The tools over a backend with these files beside `a.rs`: one in memory, one on disk.
+/// Calls `check` with the tools over a backend in memory and one on disk, with these files next to
+/// `a.rs`.
 fn with_files(files: &[(&str, &str)], check: impl Fn(&dyn Fn(&str, Value) -> String)) {
     let memory = MemoryBackend::new();
     let folder = tempfile::tempdir().unwrap();
@@ -56,7 +57,7 @@ fn with_files(files: &[(&str, &str)], check: impl Fn(&dyn Fn(&str, Value) -> Str
     });
 }
 
-/// Expects an ignore line like this to be left out and the lines around it to rule.
+/// Checks that an ignore line like this has no effect, and that the lines around it do.
 fn is_left_out(line: &str) {
     for file in IGNORE_FILES {
         let content = format!("*.log\n{line}\n!keep.log\n");
@@ -69,7 +70,7 @@ fn is_left_out(line: &str) {
     }
 }
 
-/// Expects a pattern from a model like this to be an error that names `limit`.
+/// Checks that a pattern like this in a call is an error that names `limit`.
 fn is_refused(pattern: &str, limit: &str) {
     with_files(&[], |call| {
         let globbed = call("Glob", json!({"pattern": pattern}));
@@ -174,7 +175,8 @@ fn ignore_file_of_a_mebibyte_of_costly_lines_uses_little_memory() {
     );
 }
 
-/// The most memory this process had at once, in KiB; 0 where the system does not report it.
+/// Returns the maximum memory of this process so far, in KiB; 0 where the system does not report
+/// it.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -213,7 +215,7 @@ fn costly_ignore_files_of_nested_folders_use_little_memory() {
 
 #[test]
 fn ignore_line_cut_by_the_read_limit_is_left_out() {
-    // The file is cut inside its last line: `*.rs-not` must not become `*.rs`.
+    // The file is cut within its last line: `*.rs-not` must not become `*.rs`.
     for cut in 1..8 {
         let line = "# a comment that fills the file up\n";
         let mut content = line.repeat(300 * 1024 / line.len());
@@ -244,7 +246,7 @@ fn later_ignore_lines_override_much_earlier_ones() {
 
 #[test]
 fn ignore_lines_with_many_wildcards_are_left_out_over_the_limit() {
-    // Each counts as eight lines, so the 300th is beyond what a folder may have.
+    // Each line counts as eight, so the 300th exceeds the limit of a folder.
     let mut content = String::from("*.log\n");
     for number in 0..300 {
         content.push_str(&format!("{}b{number}\n", "*a".repeat(60)));

@@ -15,7 +15,7 @@ use serde_json::json;
 const MORNING: u64 = 1_769_936_400;
 const DAY: u64 = 24 * 60 * 60;
 
-/// A clock at this second, which tests move.
+/// A clock that tests set.
 #[derive(Clone)]
 struct Clock(Arc<AtomicU64>);
 
@@ -49,7 +49,7 @@ async fn notes_are_kept_by_the_local_day() {
     let notes = backend.read("memory/202602/20260201.md").await.unwrap();
     assert_eq!(&notes[..], b"# 2026-02-01\n\none\ntwo");
 
-    // In Tokyo it is the next day from 15:00 UTC on.
+    // In Tokyo, the next day begins at 15:00 UTC.
     let tokyo = utc.clone().with_zone("Asia/Tokyo").unwrap();
     clock.set(MORNING + 6 * 60 * 60);
     assert_eq!(utc.today_file().unwrap(), "memory/202602/20260201.md");
@@ -163,7 +163,7 @@ async fn model_keeps_its_memory_with_tools_that_rules_cover() {
     );
 }
 
-/// Returns a tool that writes to the memory as another run does.
+/// A tool that writes to the memory, as another run would.
 fn other_run(memory: &MemoryStore, text: &'static str) -> FuncTool {
     let memory = memory.clone();
     let parameters = json!({"type": "object"});

@@ -1,4 +1,4 @@
-//! Paths that try to leave a local workspace, and those that stay, as data.
+//! Paths that try to leave a local workspace and paths that stay, in a table.
 
 use std::error::Error as _;
 use std::io;
@@ -105,7 +105,7 @@ async fn act(backend: &LocalBackend, operation: &str, path: &str) -> Result<Stri
     }
 }
 
-/// Nothing outside was made, changed or removed.
+/// Checks that nothing outside of the workspace was created, changed or removed.
 fn untouched(workspace: &Workspace, out: &str) -> Result<(), String> {
     let mut names: Vec<String> = std::fs::read_dir(&workspace.out)
         .unwrap()
@@ -175,14 +175,14 @@ async fn path_outside_the_root_is_permission_denied() {
     }
 }
 
-/// A thread changes what a name means as fast as it can: no read and no write ends outside.
+/// While another thread swaps a folder for a link, no read or write may reach the link's target.
 #[tokio::test]
 async fn link_swapped_between_check_and_open_never_leaves_the_root() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     const TRIES: usize = 10_000;
-    /// The tries after which the test gives up to meet the name as a link to either folder.
+    /// The maximum number of attempts to meet both the folder and the link.
     const MOST_TRIES: usize = 1_000 * TRIES;
     let workspace = Workspace::new();
     let (root, out) = (workspace.root.clone(), workspace.out.clone());
@@ -206,7 +206,7 @@ async fn link_swapped_between_check_and_open_never_leaves_the_root() {
     let backend = LocalBackend::new(&workspace.root).unwrap();
     let (mut escapes, mut inside, mut refused) = (0, 0, 0);
     let task = tokio::task::spawn_blocking(move || {
-        // Without a runtime the work is done right here, which makes for more tries.
+        // Without a runtime, the calls run on this thread, which allows more attempts.
         std::thread::spawn(move || {
             let mut number = 0;
             while number < TRIES || (number < MOST_TRIES && (inside == 0 || refused == 0)) {

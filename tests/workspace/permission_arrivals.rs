@@ -1,4 +1,4 @@
-//! Rules about files, and links that one command of a line puts where another one uses them.
+//! Rules about files, and commands that use links which another command of the line puts in place.
 
 use agentcore::PermissionMode;
 use agentcore::permission::{Behavior, PermissionRules};
@@ -8,7 +8,7 @@ use crate::kit::workspace::Workspace;
 const READ: &str = "Read(secret/**)";
 const WRITE: &str = "Write(secret/**)";
 
-/// `secret/key`, with links that lead there from the root only, and links to what is missing.
+/// A workspace with `secret/key`, links that lead to it only from the root, and dangling links.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     for path in [
@@ -51,7 +51,7 @@ fn decide(workspace: &Workspace, denied: &[&str], line: &str) -> Behavior {
     rules(workspace, denied).explain_command(line).decision
 }
 
-/// Lines that read `secret/key` although no word of them leads there when they are decided.
+/// Lines that read `secret/key`, although none of their words leads to it before they run.
 const READERS: &[&str] = &[
     "mv a/s x; cat x/key",
     "cat x/key; mv a/s x",

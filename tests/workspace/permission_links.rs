@@ -1,4 +1,4 @@
-//! Rules about paths, and symbolic links that lead elsewhere.
+//! Rules about paths, and symbolic links that lead to other paths.
 
 use agentcore::permission::{Behavior, PermissionRules};
 use agentcore::testing::ScriptedModel;
@@ -15,7 +15,8 @@ struct Case {
 }
 
 impl Case {
-    /// `secrets/key`, with links to it, its folder, what is outside and what is not there.
+    /// Creates `secrets/key`, and links to it, to its folder, out of the workspace and to missing
+    /// files.
     fn new(rules: impl FnOnce(PermissionRules) -> agentcore::Result<PermissionRules>) -> Self {
         let workspace = Workspace::new();
         workspace.put("secrets/key", "k");
@@ -39,7 +40,7 @@ impl Case {
         self.permissions.explain_command(command).decision
     }
 
-    /// What a call shows, of however many files.
+    /// Runs an agent that makes one call, and returns the text of its result.
     async fn shown(&self, name: &str, args: Value) -> String {
         let tools = if name.starts_with(char::is_uppercase) {
             preset::coding(self.workspace.backend.clone())
@@ -330,7 +331,7 @@ fn command_with_more_words_than_are_resolved_asks() {
     assert_eq!(case.command(&few), Behavior::Allow);
 }
 
-/// On a stack as small as that of a worker of a runtime, and smaller.
+/// Runs on stacks of the size of a runtime's worker and below.
 #[test]
 fn path_of_any_length_and_links_to_such_paths_are_judged_on_a_small_stack() {
     let check = || {
@@ -344,7 +345,7 @@ fn path_of_any_length_and_links_to_such_paths_are_judged_on_a_small_stack() {
             Behavior::Deny
         );
 
-        // Links of which each leads far away and to the next.
+        // Each link leads through many missing folders to the next link.
         let missing = "r/".repeat(1_500);
         for n in 0..10 {
             case.workspace
@@ -356,7 +357,7 @@ fn path_of_any_length_and_links_to_such_paths_are_judged_on_a_small_stack() {
     thread.spawn(check).unwrap().join().unwrap();
 }
 
-// `/proc/self/cwd` is the working directory of the command, not that of this process.
+// `/proc/self/cwd` is the working directory of the command, not of this process.
 #[cfg(target_os = "linux")]
 #[test]
 fn link_to_a_link_of_proc_leads_anywhere() {

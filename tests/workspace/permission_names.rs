@@ -1,11 +1,11 @@
-//! Rules about paths, and words that the shell turns into names of links or of open files.
+//! Rules about paths, and words that the shell expands to names of links or of open files.
 
 use agentcore::PermissionMode;
 use agentcore::permission::{Behavior, PermissionRules};
 
 use crate::kit::workspace::Workspace;
 
-/// `secret/key`, with links to it, to folders of it and to folders of git.
+/// A workspace with `secret/key`, and links to it, to its folders and to folders of git.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     for name in ["secret/key", "secret/sub/inner", "in/key", "f", "docs/a.md"] {
@@ -26,7 +26,7 @@ fn workspace() -> Workspace {
     workspace
 }
 
-/// The rules about `secret` that a broad rule to allow stands next to, in each mode of interest.
+/// Rules that deny `secret`, next to a rule that allows all commands, in this mode.
 fn rules(workspace: &Workspace, mode: PermissionMode) -> PermissionRules {
     let rules = PermissionRules::new().workspace(workspace.root.to_str().unwrap());
     let rules = rules.mode(mode).allow("Bash").unwrap();
@@ -65,7 +65,7 @@ fn parent_behind_a_link_that_a_wildcard_matches_is_that_of_its_target() {
             "cat deep/*/*/../key",
             "cat d/../z*/../key",
             "cd z; cat ../k*",
-            // A protected file.
+            // The path is a protected file.
             "cp f g?/../config",
             "echo x > g?/../config",
         ],

@@ -1,5 +1,5 @@
-//! Files that decide what runs later: nothing writes them without an answer, whether they are
-//! there or not.
+//! Files that decide which programs run later: they are not written without an answer, whether they
+//! exist or not.
 
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::MemoryHook;
@@ -21,11 +21,11 @@ const PATHS: [&str; 41] = [
     "/workspace/.git//hooks/x",
     ".GIT/Hooks/x",
     ".Mcp.JSON",
-    // Letters that some file systems take for others, or for nothing.
+    // Some file systems treat these characters as others, or ignore them.
     ".git/con\u{fb01}g",
     ".git/hoo\u{212a}s/x",
     ".g\u{200c}it/config",
-    // A file of this name leads git to another repository.
+    // A file of this name directs git to another repository.
     ".git",
     "own/settings.toml",
     ".git/HEAD",
@@ -64,7 +64,7 @@ const MODES: [PermissionMode; 4] = [
     PermissionMode::DontAsk,
 ];
 
-/// Everything is allowed, as far as rules can.
+/// Rules that allow everything that rules can allow.
 fn generous() -> PermissionRules {
     let mut permissions = PermissionRules::new().workspace("/workspace");
     for rule in ["Bash", "Write", "Edit", "Read", "*"] {
@@ -88,7 +88,7 @@ fn what_is_cut_out_of_a_folder_above_a_path_of_the_program_is_asked_about() {
     }
 }
 
-/// How each tool that writes is made to write `path`.
+/// Returns the calls of each tool that write `path`.
 fn writers(path: &str) -> Vec<(&'static str, Value)> {
     let content = |content: &str| json!({"path": path, "file_path": path, "content": content});
     let edit = json!({"path": path, "file_path": path, "old_string": "a", "new_string": "b",
@@ -119,8 +119,8 @@ fn writers(path: &str) -> Vec<(&'static str, Value)> {
     all
 }
 
-/// Each path is written in each way, in one mode after the other: each path and each way meets each
-/// mode.
+/// The mode changes with each path and each call, so that every path and every call is checked in
+/// every mode.
 #[tokio::test]
 async fn protected_paths_are_not_written_by_any_tool_in_any_mode() {
     let permissions = generous();
@@ -150,7 +150,7 @@ async fn protected_paths_are_not_written_by_any_tool_in_any_mode() {
     }
 }
 
-/// The question can be answered, now or later: it is no denial.
+/// A question may be answered later, so it is no denial.
 #[tokio::test]
 async fn write_to_a_protected_path_can_stay_pending() {
     let args = json!({"file_path": ".git/config", "content": "x"});
@@ -300,7 +300,7 @@ fn wildcard_is_compared_with_the_files_of_its_folder() {
     );
 }
 
-/// The outcome of a call by an agent with these hooks, in a mode that accepts edits.
+/// Returns the result of a call by an agent with this hook, in a mode that accepts edits.
 async fn outcome(hook: MemoryHook, tool: &str, args: Value) -> String {
     let log = Log::default();
     let agent = agent(ScriptedModel::new().call(tool, args).say("done"))
@@ -361,7 +361,7 @@ async fn memory_file_that_the_program_named_is_written_without_a_question() {
     }
 }
 
-/// On such a disk `SECRETS` is `secrets`; a rule to allow stays as it is written.
+/// On a case-insensitive disk, `SECRETS` is `secrets`; rules that allow stay case-sensitive.
 #[test]
 fn case_insensitive_folds_case_in_deny_rules_only() {
     let tools = preset::coding(MemoryBackend::new());

@@ -1,4 +1,4 @@
-//! What searches and listings show of files that rules keep from being read.
+//! Searches and listings, which leave out files that rules do not allow to be read.
 
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::permission::{Behavior, PermissionRules};
@@ -41,7 +41,7 @@ impl Confirmer for Yes {
     }
 }
 
-/// What the model and programs read of one call under `permissions`.
+/// Returns the text and the details of the result of one call under `permissions`.
 async fn seen(permissions: &PermissionRules, name: &str, args: Value) -> (String, String) {
     let backend = tree().await;
     let tools = match name {
@@ -95,13 +95,13 @@ async fn searches_leave_denied_files_out() {
         ),
         ("Glob", &json!({"pattern": "**/*.txt"}), "notes.txt"),
         ("glob", &json!({"pattern": "*.txt"}), "notes.txt"),
-        // What is denied does not use up the limit.
+        // Denied files do not count toward the limit.
         (
             "Grep",
             &json!({"pattern": "the key", "head_limit": 3}),
             "notes.txt\nsrc/main.rs\nsrc/server.pem",
         ),
-        // The folder's name is part of the pattern, not of the path.
+        // The name of the folder is in the pattern, not in the path.
         (
             "Glob",
             &json!({"pattern": "secrets/*.txt"}),
@@ -202,7 +202,7 @@ async fn files_that_need_an_answer_are_left_out_until_allowed() {
     let (text, _) = seen(&asking, "Grep", grep(".")).await;
     assert_eq!(text, format!("No matches found{LEFT_OUT}"));
 
-    // Here the call itself was asked about, and the answer was yes.
+    // Here the rule asked about the call itself, which was allowed.
     let (text, _) = seen(&asking, "Grep", grep("secrets")).await;
     assert_eq!(text, "secrets/a.txt\nsecrets/deep/b.txt");
     let both = asking.deny("Read(secrets/deep/**)").unwrap();
@@ -229,7 +229,7 @@ async fn search_with_two_paths_shows_the_folder_that_was_asked_about() {
     let (text, _) = seen(&asking, "Glob", args).await;
     assert_eq!(text, "secrets/deep/b.txt");
 
-    // The pattern leads to a folder above the one that the rule is about.
+    // The pattern leads to a folder above that of the rule.
     let args = json!({"pattern": "/workspace/*/*.txt", "path": "secrets/deep"});
     let (text, _) = seen(&asking, "Glob", args).await;
     assert_eq!(text, format!("No files found{LEFT_OUT}"));
@@ -249,12 +249,12 @@ fn pattern_that_leaves_its_folder_is_checked_as_the_folder_it_leads_to() {
         ("src", "x/../../secrets/deep/b.txt", Behavior::Ask),
         ("src", "/workspace/secrets/*", Behavior::Ask),
         ("src", "/workspace/src/*", Behavior::Allow),
-        // Only the folder that the pattern leads to is searched.
+        // Only the folder of the pattern is searched.
         ("secrets/deep", "/workspace/*/*.txt", Behavior::Allow),
         ("secrets/deep", "../../*/*.txt", Behavior::Allow),
         ("secrets", "../src/*", Behavior::Allow),
         (".", "/workspace/secrets/*", Behavior::Allow),
-        // The search has access to all files, and leaves out those that a rule asks about.
+        // The search may access all files, and leaves out those that a rule asks about.
         ("", "/workspace/secrets/*", Behavior::Allow),
         ("", "secrets/*", Behavior::Allow),
     ] {

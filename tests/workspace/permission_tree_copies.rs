@@ -1,4 +1,4 @@
-//! Rules about files, and folders that are copied over others in which links lie.
+//! Rules about files, and folders that are copied onto folders with links.
 
 use agentcore::PermissionMode;
 use agentcore::permission::{Behavior, PermissionRules};
@@ -7,7 +7,8 @@ use crate::kit::workspace::Workspace;
 
 const WRITE: &str = "Write(secret/**)";
 
-/// `A`, and folders with links to `secret` that have the names of files in `A`, or others.
+/// A workspace with the folder `A`, and folders whose links to `secret` have the names of files in
+/// `A`, or other names.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     for path in [
@@ -55,7 +56,7 @@ fn decide(workspace: &Workspace, denied: &[&str], line: &str) -> Behavior {
     rules(workspace, denied).explain_command(line).decision
 }
 
-/// Lines that may write in `secret`, although no word of them leads there.
+/// Lines that may write to `secret`, although none of their words leads to it.
 const WRITERS: &[&str] = &[
     "cp -r A/. file",
     "cp -a A/. file",
@@ -75,7 +76,7 @@ const WRITERS: &[&str] = &[
     "cp -r --parents A/sub parents",
     "cp -r A/. missing",
     "cp -r docs/../A/. file",
-    // Some versions copy to the folder.
+    // Some versions of the programs copy into the folder behind the link.
     "cp -r A/. folder",
     "rsync -aK A/ folder",
     "cd A && cp -r . ../file",
@@ -85,7 +86,7 @@ const WRITERS: &[&str] = &[
     "for s in A; do cp -r $s/. file; done",
     "scp -r A/. file",
     "scp -r host:p/. other",
-    // Copied files of which the names are not known yet.
+    // The names of the copied files are not known before the line runs.
     "touch A/other && cp -r A/. other",
     "echo k > A/other; cp -r A/. other",
     "cp f A/other; cp -r A/. other",
@@ -123,12 +124,12 @@ fn everyday_copies_of_folders_are_allowed() {
         "rsync -a A/ file",
         "scp -r host:p/. same",
         "scp -r A host:file",
-        // The links have other names.
+        // The names of the links are different.
         "cp -r A/. other",
         "cp -r A/plain file",
         "cp -r A/sub/. file",
         "cp -r missing-source/. file",
-        // The copied link replaces it.
+        // The copied link replaces the existing one.
         "cp -a own/. file",
     ] {
         let decision = decide(&workspace, &[WRITE], line);
@@ -172,7 +173,7 @@ fn folders_with_many_entries_are_compared_as_far_as_they_are_read() {
     }
     let line = "cp -r A/. large";
     assert_eq!(decide(&workspace, &[WRITE], line), Behavior::Allow);
-    // Its names are those of the source.
+    // The link has the name of a file in the source.
     workspace.link("../secret/key", "large/x");
     assert_ne!(decide(&workspace, &[WRITE], line), Behavior::Allow);
 

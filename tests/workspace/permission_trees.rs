@@ -139,7 +139,8 @@ fn recursive_reader_of_folders_written_with_a_wildcard_asks_where_one_holds_a_de
         ("Write(.env)", "rm -rf a*", Behavior::Ask),
         ("Write(.env)", "rm -rf build/*", Behavior::Allow),
         ("Write(.env)", "rm -rf b*", Behavior::Allow),
-        // A wildcard at the beginning matches no dot, but may match the option of a file.
+        // A wildcard at the beginning does not match a dot, but may match a name that is an option
+        // with a file.
         ("Read(.netrc)", "grep -rn TODO ./*", Behavior::Allow),
         ("Read(.netrc)", "grep -rn TODO *", Behavior::Ask),
         ("Read(.netrc)", "grep -rn TODO .c*", Behavior::Ask),

@@ -1,4 +1,4 @@
-//! The system prompt of an agent that lives in a workspace.
+//! The system prompt of an agent with a workspace.
 
 use std::time::{Duration, SystemTime};
 
@@ -55,7 +55,7 @@ fn chat() -> Conversation {
     Conversation::new("telegram", "123")
 }
 
-/// The expected prompt, for the machine of the test.
+/// The expected prompt on this machine.
 fn expected() -> String {
     let runtime = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     golden(include_str!("../data/prompt/context.txt")).replace("RUNTIME", &runtime)

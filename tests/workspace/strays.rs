@@ -1,5 +1,5 @@
-//! Processes that leave the group of their command in ways that are hard to follow. All of them
-//! end by themselves after a while, also where they are not found.
+//! Processes that leave the group of their command and are difficult to find. All of them end by
+//! themselves after a while, so that a failing test leaves none.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -12,17 +12,17 @@ use agentcore::backend::{Backend, Command, LocalBackend};
 use crate::kit::processes::{LIMIT, dies, is_alive, pid_in, timed_out, until};
 use crate::kit::workspace::Workspace;
 
-/// Each generation starts the next one in a session of its own 2 ms later, 2,000 times at most.
+/// A script that starts its next generation in a new session after 2 ms, 2,000 times at most.
 const CHAIN: &str = "[ \"$1\" -gt 0 ] || exit 0
 echo \"$1\" > beat
 sleep 0.002
 setsid sh chain.sh $(($1 - 1)) \"$2\" &
 ";
 
-/// Waits for the stray to be there before the command ends.
+/// Waits until the stray runs before the command ends.
 const IS_UP: &str = "until [ -s one ]; do sleep 0.01; done";
 
-/// How many processes have this text among their arguments.
+/// Returns the number of processes that have this text among their arguments.
 fn count(text: &Path) -> usize {
     let text = text.to_str().unwrap().as_bytes();
     let is_one = |id: &str| {
@@ -34,13 +34,14 @@ fn count(text: &Path) -> usize {
     names.filter(|name| is_one(name)).count()
 }
 
-/// The backend of a workspace, its commands without cgroups and with them where there are any.
+/// The backend of a workspace: without cgroups, and with them where they are available.
 fn backends(workspace: &Workspace) -> [LocalBackend; 2] {
     let backend = workspace.backend.clone();
     [backend.clone().with_cgroups(false), backend]
 }
 
-/// Runs a command that starts a stray and ends; the stray writes its id to `one`.
+/// Runs a command that starts a stray and ends. Checks that the stray, which writes its id to
+/// `one`, ends too.
 async fn ends(stray: &str) {
     for with in 0..2 {
         let workspace = Workspace::new();
@@ -51,7 +52,7 @@ async fn ends(stray: &str) {
     }
 }
 
-/// The folder of the cgroup that commands of this process get, if they do.
+/// Returns the folder of the cgroup that commands of this process run in, if there is one.
 async fn cgroup(workspace: &Workspace) -> Option<PathBuf> {
     let read = Command::new("cat /proc/self/cgroup");
     let output = workspace.backend.execute(read).await.unwrap();
@@ -73,7 +74,7 @@ async fn process_that_forks_every_2_ms_ends_with_its_command() {
         let root = workspace.root.display();
         let started = "until [ -s beat ] && [ $(cat beat) -lt 1990 ]; do sleep 0.01; done";
 
-        // In the second form nothing is left but the variable.
+        // The second form can be identified only by the variable.
         let close = ["", "9<&- >/dev/null 2>&1"][round % 2];
         let command = format!("setsid sh chain.sh 2000 '{root}' {close} & {started}");
         let output = backend.execute(Command::new(command)).await;
@@ -108,7 +109,7 @@ async fn process_identified_by_its_parent_only_ends_with_its_command() {
     let stray = "env -i setsid sh -c 'echo $$ > one; exec sleep 60' 9<&- >/dev/null 2>&1";
     ends(&format!("({stray} & wait) &")).await;
 
-    // Its parent ends before it, by the signal that ends the group.
+    // The parent ends first, by the signal to the group.
     for with in 0..2 {
         let workspace = Workspace::new();
         let command = Command::new(format!("({stray} & wait)")).with_timeout(LIMIT);
@@ -152,7 +153,7 @@ fn process_ends_when_its_runtime_is_shut_down() {
     runtime().block_on(dies(pid));
 }
 
-/// A process that the host starts for itself.
+/// A process of the host that is not part of a command.
 fn bystander(number: usize) -> Child {
     let mut command = std::process::Command::new("sleep");
     command
@@ -216,7 +217,8 @@ async fn process_of_a_dropped_backend_ends() {
     until("it goes on", || !is_alive(pid)).await;
 }
 
-/// Known by nothing but its cgroup: it has left everything else, and its parent is gone.
+/// A process that can be identified only by its cgroup: it has left the group and the session, and
+/// its parent has ended.
 const UNKNOWN: &str = "(env -i setsid sh -c 'echo $$ > one; exec sleep 60' 0<&- 9<&- \
     >/dev/null 2>&1 &)";
 
@@ -234,7 +236,7 @@ async fn process_without_other_marks_ends_by_its_cgroup() {
     assert!(output.is_success());
     dies(pid_in(&workspace.root.join("one")).await).await;
 
-    // Also at once, without a wait for the command.
+    // The process ends as well if the call is dropped.
     let workspace = Workspace::new();
     let backend = workspace.backend.clone();
     let command = Command::new(format!("{UNKNOWN}\nsleep 60"));
@@ -246,7 +248,7 @@ async fn process_without_other_marks_ends_by_its_cgroup() {
 
 const HOST: &str = "AGENTCORE_TEST_HOST_OF_STRAYS";
 
-/// Runs a command until it is killed itself, when the next test tells it to.
+/// Runs a command until this process is killed, if the next test has started it.
 #[tokio::test]
 async fn child_host_of_strays() {
     let Some(root) = std::env::var_os(HOST) else {
@@ -285,7 +287,7 @@ async fn cgroup_of_a_killed_host_is_removed_by_another_host() {
 
     assert!(left());
 
-    // Not in a way it could do anything about.
+    // The signal cannot be handled.
     first.kill().unwrap();
     first.wait().unwrap();
     dies(pid).await;

@@ -1,4 +1,4 @@
-//! Commands that a run started in the background.
+//! Background commands of a run.
 
 use std::time::Duration;
 
@@ -149,7 +149,7 @@ async fn background_command_that_its_time_limit_ended_does_not_read_like_a_succe
     assert_eq!(text, "Ended by its time limit.\n\n(no output)");
 }
 
-/// The first result of `BashOutput` that has output.
+/// Returns the first result of `BashOutput` that has output.
 async fn next_result(tool: &impl Tool, id: &str) -> String {
     loop {
         let call = tool.execute(ToolContext::detached(), json!({"id": id}));
@@ -177,7 +177,7 @@ async fn polls_divide_neither_a_character_nor_a_secret() {
     workspace.put("on", "");
     assert_eq!(next_result(&tool, &id).await, "Running.\n\n[redacted] ");
 
-    // What was held is no secret once the command has ended.
+    // The output that was held back as a possible key is returned after the end of the command.
     let output = workspace.backend.stop(&id).await.unwrap();
     assert_eq!(output.output.stdout.text(), "qzv");
 }

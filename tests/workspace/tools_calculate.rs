@@ -1,4 +1,4 @@
-//! `calculate`: what it takes, what it answers, and what it gives up.
+//! `calculate`: accepted expressions, results and limits.
 
 use agentcore::testing::ScriptedModel;
 use agentcore::{Tool, ToolContext, tools};
@@ -21,8 +21,8 @@ async fn value(expression: &str) -> Result<String, String> {
     call(json!({"expression": expression})).await
 }
 
-/// The value of an expression that takes far less than the time limit, for which a busy machine may
-/// have no time again and again.
+/// Returns the value of an expression that takes much less than the time limit. On a busy machine
+/// the limit may end first, so it is tried several times.
 async fn quick_value(expression: &str) -> Result<String, String> {
     for _ in 0..50 {
         match value(expression).await {
@@ -126,7 +126,7 @@ async fn invalid_expressions_are_errors_with_a_reason() {
     }
 }
 
-/// The number of threads of this process that calculate.
+/// Returns the number of threads of this process that calculate.
 #[cfg(target_os = "linux")]
 fn calculating_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
@@ -152,7 +152,7 @@ async fn many_calculations_share_sixteen_threads() {
         _ = calls => {}
         () = count_threads => {}
     }
-    // Threads that have ended a calculation may not be gone yet.
+    // Threads whose calculation has ended may still exist.
     assert!((16..=32).contains(&max_count), "{max_count} threads");
 }
 
@@ -189,7 +189,7 @@ async fn too_large_fractions_are_rejected_before_calculation() {
         "2/30000!",
         "3^100000/3^99999 mod 7",
         "(/3)^100000",
-        // Numbers that a float cannot hold, or not exactly.
+        // The exponents have numbers that a float cannot hold, or not exactly.
         "(1/3)^(1e400/1e394)",
         "(1/3)^(1e-400 * 1e400 * 10^6)",
         "(1/3)^(1e400/1e400 * 10^6)",
@@ -247,7 +247,7 @@ async fn nesting_is_bounded_by_length_and_never_by_the_stack() {
         (format!("{}1", "1+".repeat(499)), "500"),
         (format!("{}1", "1^".repeat(499)), "1"),
     ] {
-        // On a slow machine time may run out first; it must not be the stack.
+        // On a slow machine the time limit may end first, but the stack must not overflow.
         match value(&expression).await {
             Ok(found) => assert_eq!(found, expected, "{expression}"),
             Err(error) => assert!(error.contains("longer than"), "{expression}: {error}"),
@@ -260,7 +260,7 @@ async fn nesting_is_bounded_by_length_and_never_by_the_stack() {
     }
 }
 
-/// Minutes and more, if the parser began.
+/// Parsing these expressions would take minutes.
 #[tokio::test]
 async fn brackets_that_the_parser_would_read_too_often_are_rejected() {
     let nested = |open: &str, depth: usize| format!("{}1{}", open.repeat(depth), ")".repeat(depth));

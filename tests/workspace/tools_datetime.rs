@@ -1,4 +1,4 @@
-//! `current_datetime`, by a clock that stands still.
+//! `current_datetime`, with a fixed clock.
 
 use std::time::{Duration, SystemTime};
 
@@ -30,7 +30,7 @@ async fn time_is_returned_in_utc_and_local_time() {
         let (utc, local) = text.split_once('\n').unwrap();
         assert_eq!(utc, "UTC: 2024-07-01T12:34:56Z");
         let local = local.strip_prefix("Local: 2024-0").unwrap();
-        // The offset depends on the machine; the form does not.
+        // The offset depends on the machine, its format does not.
         assert!(local.contains(":56+") || local.contains(":56-"), "{local}");
         assert_eq!(local.len(), "7-01T12:34:56+00:00".len());
     }

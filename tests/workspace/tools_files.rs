@@ -314,7 +314,7 @@ async fn edit_policy_selects_among_several_matches() {
     ] {
         let backend = with("a", "x x").await;
         let tool = wick::edit_file(backend.clone(), policy);
-        // Either pair of names will do.
+        // Either of the two pairs may be used.
         let _ = call(
             &tool,
             json!({"path": "a", "old_string": "x", "new_text": "z"}),
@@ -327,7 +327,7 @@ async fn edit_policy_selects_among_several_matches() {
 #[tokio::test]
 async fn edit_keeps_all_other_bytes() {
     for (content, old, new, expected) in [
-        // A BOM, CR LF, and no end of the last line.
+        // A BOM, CRLF line ends, and no end of the last line.
         (
             &b"\xef\xbb\xbfa\r\nb\r\nc"[..],
             "a\nb",
@@ -336,9 +336,9 @@ async fn edit_keeps_all_other_bytes() {
         ),
         (b"a\r\nb\r\n", "b", "b\nc", b"a\r\nb\r\nc\r\n"),
         (b"a\r\nb\r\n", "a\r\nb", "x\r\ny", b"x\r\ny\r\n"),
-        // Mixed ends: what matches as it is, stays so.
+        // With mixed line ends, an exact match is not converted.
         (b"a\nb\r\nc\n", "a\nb", "x\ny", b"x\ny\r\nc\n"),
-        // Bytes that are no text.
+        // The content is not UTF-8.
         (b"\xff\xfe a \x00", "a", "b", b"\xff\xfe b \x00"),
         (b"tail", "tail", "", b""),
     ] {
@@ -443,8 +443,7 @@ async fn listing_of_long_names_is_cut_by_whole_entries() {
     );
 }
 
-/// The text of the only result of a run in which `read_file` reads `content`, at most so many
-/// bytes.
+/// Returns the result of a run in which `read_file` reads `content`, with a limit on its size.
 async fn read_in_a_run(content: &[u8], max_bytes: usize) -> String {
     let backend = MemoryBackend::new();
     backend.write("a", content).await.unwrap();
@@ -471,7 +470,7 @@ async fn file_beyond_the_limit_of_results_is_cut_as_any_result() {
             100 => text.clone(),
             _ => {
                 let note = format!("\n... (cut: {len} bytes are more than the limit of 1500)");
-                // The line end of the note takes two bytes in JSON.
+                // The line end before the note takes two bytes in JSON.
                 let room = (1_500 - note.len() - 1) / 2;
                 format!("{}{note}", "é".repeat(room))
             }

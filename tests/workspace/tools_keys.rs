@@ -1,4 +1,4 @@
-//! Keys at the places where tools cut files and lines.
+//! Keys at the offsets where tools cut files and lines.
 
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::testing::ScriptedModel;
@@ -12,7 +12,7 @@ use crate::kit::keys::assert_no_leak;
 
 const KEY: &str = "zqxwvkjzqhgwxyqzvkjwqxzgkqvwzxhjqkzvwbtmpd";
 
-/// Everything that a call returns.
+/// Returns everything that a call returns.
 async fn output(tool: &impl Tool, args: Value) -> String {
     let output = tool.execute(ToolContext::detached(), args).await.unwrap();
     format!("{}\n{:?}", output.content.text(), output.details)
@@ -24,8 +24,7 @@ async fn with(path: &str, content: impl AsRef<[u8]>) -> MemoryBackend {
     backend
 }
 
-/// Fails if `text` has a part of the key without the rest of it. Calls outside of a run do not
-/// redact what is whole.
+/// Panics if `text` has only a part of the key. Whole keys are not redacted outside of a run.
 #[track_caller]
 fn assert_no_part(text: &str, what: &str) {
     assert_no_leak(&text.replace(KEY, ""), KEY, what);
@@ -64,7 +63,7 @@ async fn long_line_shows_no_part_of_a_key_at_its_cut() {
 #[tokio::test]
 async fn diff_of_an_edit_shows_no_part_of_a_key_at_its_cut() {
     let _known = Secret::new(KEY);
-    // The cuts are at 10,000 characters of the text and at 30,000 of the details.
+    // The text is cut at 10,000 characters, and the details at 30,000.
     for limit in [10_000, 30_000] {
         for before in (limit - 90..limit - 20).step_by(9) {
             let backend = with("a", "old\n").await;
@@ -86,7 +85,7 @@ async fn file_beyond_the_limit_of_results_shows_no_part_of_a_key_at_its_cut() {
             let content = format!("{}{KEY}{}", ".".repeat(before), ",".repeat(9_000));
             let mut bytes = content.into_bytes();
             if !is_text {
-                // Returned in base64, because it is not UTF-8.
+                // Content that is not UTF-8 is returned in base64.
                 bytes[0] = 0xff;
             }
             let encoded = STANDARD.encode(&bytes);

@@ -1,4 +1,4 @@
-//! Calls that load whole files and folders side by side.
+//! Concurrent calls that load whole files and folders.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use agentcore::{
 use bytes::Bytes;
 use serde_json::json;
 
-/// A backend whose files and folders never end, and how many of them are being read.
+/// A backend whose reads never end, and the number of reads in progress.
 #[derive(Clone, Debug, Default)]
 struct Endless(Arc<AtomicUsize>);
 
@@ -97,7 +97,7 @@ async fn the_wait_for_a_turn_counts_against_no_timeout() {
         .unwrap();
     let output = agent.run("Go").await.unwrap();
 
-    // Each of them has the whole time for itself.
+    // The calls are concurrent: each of them has the full time.
     assert_eq!(backend.0.load(Ordering::Relaxed), 6);
     for message in output.messages.tool_messages() {
         assert!(message.text().contains("timed out"), "{}", message.text());

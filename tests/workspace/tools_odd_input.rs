@@ -1,4 +1,4 @@
-//! Fields of calls at and beyond their edges. Calls by hand pass no schema on their way.
+//! Arguments at and beyond their limits. These calls do not pass the check against the schema.
 
 use std::sync::Arc;
 
@@ -246,7 +246,7 @@ async fn missing_working_directory_is_an_error() {
     assert!(said.starts_with("Error: "), "{said}");
     std::fs::create_dir(&workspace.root).unwrap();
 
-    // The folder of that name is another one.
+    // The new folder of the same name is not the workspace.
     let said = text(&bash, json!({"command": "pwd"})).await;
     assert!(said.starts_with("Error: "), "{said}");
 }

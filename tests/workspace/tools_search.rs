@@ -142,7 +142,7 @@ async fn grep_applies_all_options() {
             json!({"pattern": "two", "output_mode": "content", "head_limit": 3, "-B": 1}),
             "docs/a.md-1-one\ndocs/a.md:2:two\n(truncated: there may be more)",
         ),
-        // The lines before the first match give way to it.
+        // If the limit is reached, lines before the first match are left out.
         (
             json!({"pattern": "four", "output_mode": "content", "head_limit": 2, "-C": 3}),
             "docs/a.md-3-three\ndocs/a.md:4:four\n(truncated: there may be more)",
@@ -269,7 +269,7 @@ async fn search_of_a_deep_tree_is_truncated() {
     assert_eq!(shown, "a/in.txt\n(truncated: there may be more)");
 }
 
-/// The local workspace and the one in memory find the same.
+/// Both backends return the same results.
 #[tokio::test]
 async fn local_and_memory_backends_find_the_same() {
     let workspace = Workspace::new();
@@ -300,7 +300,7 @@ async fn local_and_memory_backends_find_the_same() {
     }
 }
 
-/// ripgrep itself, where there is one, finds the same.
+/// Compares the results with those of ripgrep, if it is installed.
 #[tokio::test]
 async fn search_agrees_with_ripgrep() {
     if Command::new("rg").arg("--version").output().is_err() {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::kit::processes::{timed_out, written};
 use crate::kit::workspace::Workspace;
 
-/// A time limit, which `Bash` is given in milliseconds, and a command that reaches it.
+/// A time limit that is more precise than a second, and a command that exceeds it.
 const LIMIT: Duration = Duration::from_millis(300_300);
 const SLOW: &str = "echo before; : > up; sleep 600";
 const SLOW_TEXT: &str = "Command timed out after 300.3 seconds.\n\nbefore";
@@ -206,7 +206,7 @@ async fn shell_tools_use_the_timeout_of_the_backend() {
         std::fs::remove_file(up).unwrap();
     }
 
-    // A call of `Bash` that names its own limit has that one.
+    // A timeout in the call of `Bash` overrides the default.
     let args = json!({"command": "sleep 0.5; echo after", "timeout": 60_000});
     let brief = plain.clone().with_timeout(Duration::from_millis(300));
     let output = call(&coding::bash(brief), args).await.unwrap();

@@ -1,6 +1,6 @@
-//! A process that is killed at any moment, and a disk that is full.
+//! Processes that are killed at random times, and a full disk.
 //!
-//! The child is the test itself, told by a variable where to work.
+//! The child is this test itself; a variable sets its folder.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -26,7 +26,7 @@ fn runtime() -> tokio::runtime::Runtime {
     builder.enable_all().build().unwrap()
 }
 
-/// The test's name as its binary knows it.
+/// Returns the path of a test as the harness spells it.
 macro_rules! this {
     ($name:ident) => {
         concat!(module_path!(), "::", stringify!($name))
@@ -84,7 +84,7 @@ fn agent(folder: &Path, random: u64) -> Agent {
         .unwrap()
 }
 
-/// Says which number of message it comes to, for ever.
+/// Sends messages until the process is killed, and prints the number of each.
 async fn work(folder: &Path) {
     let agent = agent(folder, u64::from(std::process::id()));
     for number in 0..10_000 {
@@ -148,7 +148,7 @@ fn process_killed_at_any_moment_leaves_rewindable_files() {
         undone += done.changes.len();
         let mut after = tree(&held.path().join("ws"));
 
-        // Half-written files that no process finishes any more; the next write removes them.
+        // Temporary files of killed processes stay until the next write.
         after.retain(|path, _| !path.display().to_string().contains("/.agentcore-"));
         assert!(after == before, "{done}");
     }
@@ -156,7 +156,7 @@ fn process_killed_at_any_moment_leaves_rewindable_files() {
     assert!(undone > 10, "{undone}");
 }
 
-/// The limit on files of the child stands for a disk that is full.
+/// A limit on the size of files makes writes of the child fail as on a full disk.
 #[test]
 fn full_disk_rejects_changes_that_cannot_be_kept() {
     if let Some(folder) = std::env::var_os(FOLDER) {

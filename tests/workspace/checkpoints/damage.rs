@@ -31,7 +31,7 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
         );
     }
 
-    // The content: it cannot be restored, and says so.
+    // The content is damaged, so that it cannot be restored.
     let mut broken = whole.clone();
     let last = broken.len() - 2;
     broken[last] ^= 1;
@@ -53,7 +53,7 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
     assert!(files.forget("s").await.unwrap());
     assert!(!path.with_extension("damaged").exists());
 
-    // A record that a crash cut off was never acknowledged.
+    // A record that a crash has cut off was not acknowledged.
     for len in [whole.len() - 1, whole.len() / 2, 3] {
         fs::write(&path, &whole[..len]).unwrap();
         assert!(rewind(&place.files(), 0).await.is_empty(), "{len}");
@@ -67,7 +67,7 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
         );
     }
 
-    // A newer version is left alone, and nothing is changed that could not be undone.
+    // A file of a newer version stays unchanged, and changes that could not be undone are refused.
     records = records.split_once('\n').unwrap().0[17..].replace("{\"v\":2,", "{\"v\":3,");
     assert!(records.starts_with("{\"v\":3,"), "{records}");
     let sum = records
@@ -92,7 +92,7 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
     assert_eq!(fs::read_to_string(&path).unwrap(), newer);
 }
 
-/// A part of the file was lost, as when it was copied to a full disk.
+/// The end of the file is missing, as after a copy to a full disk.
 #[tokio::test]
 async fn checkpoint_file_that_was_cut_is_reported_and_not_overwritten() {
     let place = Place::new();
@@ -119,12 +119,12 @@ async fn checkpoint_file_that_was_cut_is_reported_and_not_overwritten() {
         assert!(damage.contains(name), "{damage}");
         assert!(report.to_string().ends_with(&format!("{damage}\n")));
         assert!(!report.is_complete());
-        // What is whole is read.
+        // Complete records are read.
         let is_first_whole = len >= first_len;
         assert_eq!(report.changes.len(), usize::from(is_first_whole), "{len}");
         assert_eq!(fs::read(&path).unwrap(), whole[..len]);
 
-        // The run warns, and keeps what is there of the record.
+        // The run warns, and sets the rest of the record aside.
         let ops = json!({"ops": [["write", "c", count.to_string()]]});
         let (model, say) = (ScriptedModel::new().call("change", ops), "done");
         let agent = AgentBuilder::new(model.say(say))

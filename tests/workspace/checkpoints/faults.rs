@@ -1,4 +1,4 @@
-//! Rewinding that breaks off at any step, and what others see of it meanwhile.
+//! Rewinds that fail at any step, and concurrent readers and writers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,14 +15,15 @@ use serde_json::json;
 use super::{Place, change, rewind, tree};
 use crate::kit::any_object;
 
-/// When a change fails.
+/// The time at which a change fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fails {
     Before,
     After,
 }
 
-/// A folder that notes what it is after each change, and whose changes fail from one on.
+/// A folder that records its files after each change, and whose changes fail after a number of
+/// them.
 #[derive(Clone, Debug)]
 struct Spy {
     inner: LocalBackend,
@@ -113,7 +114,7 @@ fn set_mode(place: &Place, path: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Files that were removed, opened to all or closed; what each was and is.
+/// Prepares a message that removes files, and makes private files public and public files private.
 async fn prepared() -> Place {
     let place = Place::new();
     for (name, mode) in [
@@ -189,7 +190,7 @@ async fn interrupted_rewind_can_be_completed_by_the_next_one() {
             let files = FileCheckpoints::open(spy.clone(), place.folder()).unwrap();
             let broken = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
 
-            // Another process goes on.
+            // Another process completes the rewind.
             let done = place
                 .files()
                 .rewind("s", 0, RewindMode::SkipChanged)
@@ -208,7 +209,7 @@ async fn interrupted_rewind_can_be_completed_by_the_next_one() {
     assert!(steps > 12, "{steps}");
 }
 
-/// A person who works on a file at the same time as the agent.
+/// A user edits a file while the agent changes it.
 #[tokio::test]
 async fn change_by_a_user_within_one_message_is_a_conflict() {
     let place = Place::new();
@@ -253,7 +254,7 @@ async fn change_by_a_user_within_one_message_is_a_conflict() {
     assert_eq!(place.get("a").as_deref(), Some("0\n"));
 }
 
-/// What was kept of a file since the message is gone: it is kept anew, as it is then.
+/// The former content of the file is lost, so the content at the next change is stored.
 #[tokio::test]
 async fn lost_checkpoint_file_is_created_again_within_a_message() {
     for removed in [true, false] {
@@ -295,7 +296,8 @@ async fn lost_checkpoint_file_is_created_again_within_a_message() {
     }
 }
 
-/// Who overwrites a person's work has decided on that change, not on every step before it.
+/// Overwriting accepts the user's change as the state of the file, so that earlier messages can be
+/// rewound without a conflict.
 #[tokio::test]
 async fn overwritten_user_change_is_no_conflict_afterwards() {
     let place = Place::new();
@@ -312,7 +314,7 @@ async fn overwritten_user_change_is_no_conflict_afterwards() {
     assert_eq!(rewind(&files, 0).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("0"));
 
-    // What it overwrote first is kept.
+    // The content that the rewind overwrote was stored.
     assert_eq!(rewind(&files, usize::MAX).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("a person"));
 }

@@ -1,4 +1,4 @@
-//! Files that somebody else has changed.
+//! Files that were changed by a user or by another program.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ async fn conflicting_file_is_reported_and_overwritten_only_on_request() {
     place.put("a", "a person");
     fs::remove_file(place.root().join("b")).unwrap();
 
-    // Back by hand, as it was.
+    // The user has restored this file.
     place.put("c", "before");
     place.put("d", "a person");
     place.put("new", "a person");
@@ -87,12 +87,12 @@ async fn change_by_a_user_between_messages_is_a_conflict() {
     assert_eq!(place.get("a").as_deref(), Some("a person and the agent"));
     assert_eq!(rewind(&files, first).await, ["change a: conflict"]);
 
-    // To before the second message is what the person made of it.
+    // The content before the second message is the user's.
     assert_eq!(rewind(&files, second).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("a person"));
 }
 
-/// What commands change is not seen; where the agent wrote the same file, it shows.
+/// Changes by commands are not stored. They are detected if the agent has also written the file.
 #[tokio::test]
 async fn changes_by_commands_are_conflicts() {
     let place = Place::new();
@@ -113,7 +113,7 @@ async fn changes_by_commands_are_conflicts() {
     assert_eq!(place.get("b").as_deref(), Some("3\n"));
 }
 
-/// Outside runs the backend is the one within.
+/// Outside of runs, the checkpoints pass each call to the inner backend.
 #[tokio::test]
 async fn changes_by_the_program_outside_runs_are_conflicts() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A file that grows while its checkpoint is taken.
+//! A file that grows while its checkpoint is stored.
 
 use std::io;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use serde_json::json;
 
 use super::Place;
 
-/// The limit of a checkpoint's content.
+/// The limit on the content of a checkpoint.
 const LIMIT: usize = 1_500_000;
 
-/// The reads of a range after which the file has stopped growing.
+/// The number of reads after which the file no longer grows.
 const READS: usize = 10;
 
-/// A folder whose files have grown by the time they are read, and end far over the limit.
+/// A folder whose files grow between reads, and end far above the limit.
 #[derive(Clone, Debug)]
 struct Growing {
     inner: LocalBackend,

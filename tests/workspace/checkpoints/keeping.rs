@@ -1,4 +1,4 @@
-//! How long checkpoints are kept: forks, removal, damage, another version.
+//! The lifetime of checkpoints: forks, removal, damage and other versions.
 
 use std::fs;
 #[cfg(target_os = "linux")]
@@ -28,7 +28,7 @@ async fn fork_is_rewound_independently() {
         place.changes(&files, json!([["write", "a", text]])).await;
     }
 
-    // Conversation and files, to before the third message.
+    // The conversation and the files return to the state before the third message.
     rewind(&files, 8).await;
     place.store.fork_at("s", "t", 8).await.unwrap();
     files.fork_at("s", "t", 8).await.unwrap();
@@ -59,7 +59,7 @@ async fn fork_is_rewound_independently() {
         assert_eq!(place.get("a").as_deref(), Some(text));
     }
 
-    // What the copy made of the file is not the original's to undo.
+    // The original session cannot undo a change of its fork.
     place.put("a", "other");
     assert_eq!(rewind(&files, 0).await, ["change a: conflict"]);
     let error = files.fork("s", "t").await.unwrap_err();
@@ -73,7 +73,7 @@ async fn fork_is_rewound_independently() {
     );
 }
 
-/// The copy has only the messages since, and what came before them is not its own to undo.
+/// The fork has only the messages since, and cannot undo earlier changes.
 #[tokio::test]
 async fn fork_of_a_shortened_history_starts_at_its_first_message() {
     let (place, files, at) = Place::with_shorter_history().await;
@@ -100,7 +100,7 @@ async fn interrupted_fork_is_completed_on_retry() {
         fs::read(place.folder().join("t.files")).unwrap()
     );
 
-    // Broken off after all was done but this.
+    // The fork was interrupted just before the copy was removed.
     let made = fs::read(place.folder().join("t.files")).unwrap();
     fs::hard_link(place.folder().join("t.files"), &left).unwrap();
     let error = files.fork("s", "t").await.unwrap_err();
@@ -152,17 +152,18 @@ async fn session_that_cannot_be_removed_does_not_keep_later_ones() {
     assert_eq!(files.sessions().await.unwrap(), [Arc::<str>::from("b")]);
 }
 
-/// How long somebody may take to come to a lock.
+/// The time limit for a thread to reach a lock.
 #[cfg(target_os = "linux")]
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Waits until somebody waits for the lock of this file, or `is_over` says that nobody will.
+/// Waits until a thread waits for the lock of this file. Returns `false` if `is_over` does first.
 #[cfg(target_os = "linux")]
 fn await_waiter(path: &Path, is_over: impl Fn() -> bool) -> bool {
     use std::os::unix::fs::MetadataExt;
 
     let inode = fs::metadata(path).unwrap().ino();
-    // One that waits has opened the file to append to it, as a holder of these tests has not.
+    // A waiting thread has opened the file for appending; the tests hold the lock through a file
+    // opened for reading.
     let is_waiting = |entry: fs::DirEntry| {
         let info = Path::new("/proc/self/fdinfo").join(entry.file_name());
         let is_file = fs::metadata(entry.path()).is_ok_and(|metadata| metadata.ino() == inode);
@@ -265,7 +266,7 @@ async fn damaged_copies_are_removed_with_their_session() {
     assert_eq!(files.prune(Duration::from_secs(3600)).await.unwrap(), 0);
     assert_eq!(files.prune(Duration::ZERO).await.unwrap(), 1);
 
-    // Both of them are one session, as old as the younger is.
+    // Both files belong to one session, whose age is that of the newer file.
     place.changes(&files, json!([["write", "a", "1"]])).await;
     let aside = place.folder().join("s.damaged");
     fs::write(&aside, "of s").unwrap();
@@ -306,7 +307,7 @@ async fn repeated_damage_is_set_aside_under_numbered_names() {
         );
     }
 
-    // Also without the first of them, which somebody has looked at and removed.
+    // The remaining copies belong to the session even if a user has removed the first one.
     fs::remove_file(place.folder().join(names[0])).unwrap();
     fs::remove_file(&path).unwrap();
     assert_eq!(files.sessions().await.unwrap(), [Arc::<str>::from("s")]);
@@ -383,7 +384,7 @@ async fn session_ids_of_any_form_have_separate_checkpoints() {
     assert_eq!(tree(&place.folder()).len(), names.len());
 }
 
-/// Another process has written meanwhile, as after `--rewind`.
+/// Another process has changed the file since, as with `--rewind`.
 #[tokio::test]
 async fn two_processes_share_checkpoints() {
     let place = Place::new();
@@ -399,7 +400,7 @@ async fn two_processes_share_checkpoints() {
     assert!(rewind(&two, 0).await.is_empty());
 }
 
-/// An id that no file can have is refused with the change, not silently left out.
+/// A session id that is no valid file name is an error of the change, not a lost checkpoint.
 #[tokio::test]
 async fn change_that_cannot_be_kept_is_rejected() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Changes that are recorded after the changes of a later message.
+//! Changes that are stored after the changes of a later message.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::{Place, change, rewind};
 use crate::kit::any_object;
 
-/// A folder in which the first reading of `c` waits, or the first resolution of its path.
+/// A folder in which the first read of `c`, or the first resolution of its path, waits.
 #[derive(Clone, Debug)]
 struct Slow {
     inner: LocalBackend,
@@ -24,7 +24,7 @@ struct Slow {
     has_waited: Arc<AtomicBool>,
     reached: Arc<Notify>,
     release: Arc<Notify>,
-    /// The write that a call has begun.
+    /// The write that a call has started.
     task: Arc<Mutex<Option<JoinHandle<Result<()>>>>>,
 }
 
@@ -86,7 +86,7 @@ impl Backend for Slow {
     }
 }
 
-/// A tool that begins a write of `c` in a task of its own.
+/// A tool that starts a write of `c` in a new task.
 fn begin(slow: &Slow) -> FuncTool {
     let slow = slow.clone();
     FuncTool::new("begin", "Begins", any_object(), move |cx, _args| {
@@ -101,7 +101,7 @@ fn begin(slow: &Slow) -> FuncTool {
     })
 }
 
-/// A tool that waits for the end of that write.
+/// A tool that waits for this write.
 fn end(slow: &Slow) -> FuncTool {
     let slow = slow.clone();
     FuncTool::new("end", "Ends", any_object(), move |_cx, _args| {
@@ -127,7 +127,7 @@ fn agent(place: &Place, files: &FileCheckpoints, slow: &Slow, model: ScriptedMod
         .unwrap()
 }
 
-/// The later message is of the same run, or of the run after it.
+/// The later message belongs to the same run or to the next one.
 #[tokio::test]
 async fn change_recorded_after_a_later_message_keeps_the_checkpoints_before_it() {
     for (is_steered, later_message) in [(true, 5), (false, 6)] {

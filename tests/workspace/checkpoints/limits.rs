@@ -1,4 +1,4 @@
-//! The limits of what is kept, and of the work to keep it.
+//! Limits on the size of checkpoints, and on the work to store them.
 
 use std::fs;
 use std::io;
@@ -19,10 +19,10 @@ use crate::kit::processes::until;
 
 const KIB: usize = 1024;
 
-/// The files that are written side by side.
+/// The number of files that are written concurrently.
 const FILES: usize = 20;
 
-/// A folder that counts the reads at once, and has a file `endless` that cannot be read to its end.
+/// A folder that counts concurrent reads, and that has a file `endless` without an end.
 #[derive(Clone, Debug)]
 struct Counting {
     inner: LocalBackend,
@@ -58,7 +58,7 @@ impl Backend for Counting {
         }
         let reads = self.reads.fetch_add(1, Ordering::Relaxed) + 1;
         self.most_reads.fetch_max(reads, Ordering::Relaxed);
-        // The first one goes on when there is a second; a third would begin meanwhile.
+        // The first read waits for a second one; meanwhile a third would begin.
         let is_shared = || self.most_reads.load(Ordering::Relaxed) > 1;
         until("no other read begins", is_shared).await;
         for _ in 0..100 {
@@ -73,7 +73,7 @@ impl Backend for Counting {
         if !is_endless(path) {
             return self.inner.read_range(path, offset, len).await;
         }
-        // Without a limit, the test fails and does not run for ever.
+        // Without a limit, this ends the test with a failure.
         if self.endless_bytes.fetch_add(len as u64, Ordering::Relaxed) > 1 << 30 {
             return Ok(Bytes::new());
         }
@@ -111,7 +111,7 @@ impl Backend for Counting {
     }
 }
 
-/// Lets a run of a session write `new` to all files side by side.
+/// Runs a session whose tool writes `new` to all files concurrently.
 async fn write_all(files: &FileCheckpoints, session: &str) {
     let write = FuncTool::new("write", "Writes", any_object(), |cx, _| async move {
         let backend = cx.backend().ok_or("no backend")?;
@@ -138,7 +138,7 @@ async fn write_all(files: &FileCheckpoints, session: &str) {
     );
 }
 
-/// The bytes of all files in the folder of the checkpoints.
+/// Returns the size of all files in the folder of the checkpoints.
 fn folder_size(place: &Place) -> usize {
     let files = fs::read_dir(place.folder()).unwrap();
     files
@@ -195,7 +195,7 @@ async fn contents_kept_side_by_side_stay_within_the_limit_of_the_folder() {
         assert!(size < 1024 * KIB + records, "{size}");
         assert!(size > 10 * content, "{size}");
 
-        // A folder that has room again is used.
+        // Space in the folder that becomes free is used again.
         files.forget("s").await.unwrap();
         files.forget("t").await.unwrap();
         place.put("f0", "0".repeat(100 * KIB));
@@ -243,7 +243,7 @@ async fn file_without_end_is_not_read_to_its_end() {
     place.changes(&files, append).await;
     assert!(read_bytes() <= 2 * longest);
 
-    // It counts as changed by others.
+    // The file counts as changed by another program.
     assert_eq!(rewind(&files, 0).await, ["change endless: not kept"]);
 }
 

@@ -1,4 +1,4 @@
-//! Files that are rewound to what they were before a message.
+//! Checkpoints of files, which are rewound to their content before a message.
 
 #[cfg(feature = "jsonl")]
 mod crash;
@@ -30,7 +30,7 @@ use tempfile::TempDir;
 
 use crate::kit::{any_object, result_texts};
 
-/// A workspace, a session, and checkpoints beside it.
+/// A workspace, a session, and checkpoints next to the workspace.
 struct Place {
     held: TempDir,
     store: ThreadStore,
@@ -65,8 +65,8 @@ impl Place {
         Some(String::from_utf8_lossy(&content).into_owned())
     }
 
-    /// A session that changed `a` in two messages, whose history became shorter, and that changed
-    /// it once more; with the position of the last message.
+    /// Creates a session that changed `a` in two messages, whose history was then shortened, and
+    /// that changed `a` once more. Returns the position of the last message.
     async fn with_shorter_history() -> (Self, FileCheckpoints, usize) {
         let place = Self::new();
         place.put("a", "0");
@@ -81,13 +81,13 @@ impl Place {
         (place, files, message)
     }
 
-    /// As a new process would open them.
+    /// Opens the checkpoints, as a new process would.
     fn files(&self) -> FileCheckpoints {
         let backend = LocalBackend::new(self.root()).unwrap();
         FileCheckpoints::open(backend, self.folder()).unwrap()
     }
 
-    /// A message of the session `s`, on which the agent makes these calls, one a turn.
+    /// Sends a message to the session `s`, for which the agent makes these calls in one turn each.
     async fn message(&self, files: &FileCheckpoints, calls: Vec<(&str, Value)>) -> RunOutput {
         let model = calls
             .into_iter()
@@ -104,7 +104,8 @@ impl Place {
         agent.session("s").run("Go").await.unwrap()
     }
 
-    /// A message on which these changes are made; where it stands in the history.
+    /// Sends a message for which the agent makes these changes. Returns its position in the
+    /// history.
     async fn changes(&self, files: &FileCheckpoints, ops: Value) -> usize {
         let output = self
             .message(files, vec![("change", json!({"ops": ops}))])
@@ -117,8 +118,8 @@ impl Place {
     }
 }
 
-/// An agent with the checkpoints of two workspaces, whose tool `copy` writes `x` to `a` in the
-/// first and to `other` in the second.
+/// An agent with the checkpoints of two workspaces. Its tool `copy` writes `x` to `a` in the first
+/// and to `other` in the second.
 fn two_workspace_agent(
     here: &FileCheckpoints,
     there: &FileCheckpoints,
@@ -143,7 +144,8 @@ fn two_workspace_agent(
         .unwrap()
 }
 
-/// Makes changes through the backend of its run. `ops` are lists: a name, a path and a text.
+/// A tool that changes files through the backend of its run. Each of `ops` is a list of a name, a
+/// path and a text.
 fn change() -> FuncTool {
     FuncTool::new(
         "change",
@@ -173,7 +175,7 @@ async fn make(cx: &ToolContext, ops: &Value) -> Result<String, BoxError> {
     Ok("changed".to_owned())
 }
 
-/// All files beneath a folder with their content and mode.
+/// Returns all files below a folder with their content and mode.
 fn tree(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
     let mut tree = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -194,7 +196,7 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
     tree
 }
 
-/// What was done to which file, without the root.
+/// Returns the changes and their outcomes, with paths relative to the root.
 fn told(rewind: &Rewind) -> Vec<String> {
     let lines = rewind.changes.iter().map(|change| {
         let path = change.path.rsplit_once("/ws/").unwrap().1;

@@ -1,6 +1,7 @@
-//! Whatever was changed after whatever message: rewound to it, the files are what they were.
+//! A property: after any changes, a rewind to any message restores the files as they were before
+//! it.
 //!
-//! `AGENTCORE_PROPERTY_CASES=2000` is more of it.
+//! `AGENTCORE_PROPERTY_CASES=2000` checks more cases.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -15,18 +16,18 @@ use serde_json::{Value, json};
 
 use super::{Place, tree};
 
-/// What happens to a session.
+/// A step of a session.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A message, and what the agent changes then.
+    /// A message, and the changes that the agent makes.
     Message(Vec<Value>),
-    /// Rewinds to one of the messages so far.
+    /// A rewind to one of the messages so far.
     Rewind(usize),
-    /// The process ends and another goes on.
+    /// The end of the process, and the start of another one.
     Restart,
 }
 
-/// Names of files; some are other names of the same.
+/// Paths, some of which lead to the same file.
 const PATHS: [&str; 8] = [
     "a", "b", "d/c", "d/../a", "./d/c", "link", "folder/c", "e/f/g",
 ];
@@ -38,7 +39,7 @@ fn op() -> impl Strategy<Value = Value> {
     let append = (path.clone(), text).prop_map(|(path, text)| json!(["append", path, text]));
     let mode = prop::sample::select(&["600", "644", "755"][..]);
     let mode = (path.clone(), mode).prop_map(|(path, mode)| json!(["mode", path, mode]));
-    // Links themselves stay: they are not kept.
+    // Links are not removed, because their removal is not stored.
     let remove = prop::sample::select(&["a", "b", "d/c", "e/f/g"][..]);
     let remove = remove.prop_map(|path| json!(["remove", path]));
     prop_oneof![4 => write, 2 => append, 1 => mode, 2 => remove]
@@ -78,7 +79,7 @@ fn block_on(work: impl Future) {
     runtime.unwrap().block_on(work);
 }
 
-/// Each change is a call of its own: one that fails does not keep the others from being made.
+/// Makes each change in a call of its own, so that a failed change does not prevent the others.
 async fn message(place: &Place, files: &FileCheckpoints, ops: Vec<Value>) -> usize {
     let calls = ops.into_iter().map(|op| ("change", json!({"ops": [op]})));
     let calls: Vec<_> = calls.collect();
@@ -124,7 +125,8 @@ fn folder_is_restored_at_any_message() {
     });
 }
 
-/// Rewinds, and looks whether it does what it said, once.
+/// Rewinds, and checks that the outcome equals that of a dry run, and that a second rewind has
+/// nothing to do.
 async fn check(place: &Place, files: &FileCheckpoints, message: usize) {
     let now = tree(&place.root());
     let would = files

@@ -1,4 +1,4 @@
-//! Which message a change belongs to.
+//! The message that each change belongs to.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ async fn every_user_message_is_a_checkpoint() {
     assert_eq!(places, [0, 6, 12]);
     assert!(listed.iter().all(|checkpoint| checkpoint.files.len() == 2));
 
-    // Also to a message after which nothing was changed, and to one that is still to come.
+    // Includes a message without changes, and a position after the last message.
     for (message, text, files_left) in [
         (18, "3", 4),
         (10, "2", 3),
@@ -50,13 +50,13 @@ async fn every_user_message_is_a_checkpoint() {
         assert_eq!(tree(&place.root()).len(), files_left);
     }
 
-    // Forward again: to a message with changes, to one without, and to what was there at last.
+    // Rewinds forward: to a message with changes, to one without, and to the last state.
     for (message, text) in [(12, "2"), (16, "3"), (0, "0"), (usize::MAX, "3")] {
         rewind(&files, message).await;
         assert_eq!(place.get("a").as_deref(), Some(text), "{message}");
     }
 
-    // What is said from now on comes after it was rewound.
+    // Later messages follow the rewound state.
     rewind(&files, 6).await;
     place.message(&files, vec![]).await;
     assert!(rewind(&files, 18).await.is_empty());
@@ -71,7 +71,7 @@ async fn every_user_message_is_a_checkpoint() {
     rewind(&files, 16).await;
     assert_eq!(place.get("a").as_deref(), Some("3"));
 
-    // Also of the first that comes after a rewind.
+    // The message that follows a rewind has a checkpoint as well.
     place.changes(&files, json!([["write", "a", "more"]])).await;
     let listed = files.checkpoints("s").await.unwrap();
     let titles: Vec<_> = listed.iter().map(|one| one.title.as_deref()).collect();
@@ -139,7 +139,7 @@ async fn writes_of_other_hooks_belong_to_their_own_run() {
         .build()
         .unwrap();
 
-    // In a task of its own, so that it is no part of the other run.
+    // Runs in a new task, so that it does not belong to the other run.
     let start = FuncTool::new("start", "Runs another", any_object(), move |_cx, _args| {
         let session = inner.session("a");
         async move {
@@ -161,7 +161,7 @@ async fn writes_of_other_hooks_belong_to_their_own_run() {
     );
 }
 
-/// The child has the hook itself, or not; it changes what its parent's message changes.
+/// With or without the hook in the subagent, its changes belong to the message of the parent.
 #[tokio::test]
 async fn changes_by_subagents_belong_to_the_message_of_the_parent() {
     for hooked in [true, false] {
@@ -228,7 +228,7 @@ async fn changes_by_parallel_calls_and_spawned_tasks_are_kept() {
         backend.write(&name, b"first").await?;
         backend.append("shared", name.as_bytes()).await?;
 
-        // What the call's task does not do itself is still the run's.
+        // Changes of a spawned task belong to the run as well.
         let own = tokio::spawn(async move { backend.write(&name, b"second").await });
         own.await??;
         Ok::<_, BoxError>("written")
@@ -245,7 +245,7 @@ async fn changes_by_parallel_calls_and_spawned_tasks_are_kept() {
     assert_eq!(tree(&place.root()), before);
 }
 
-/// One agent, one workspace, many sessions at once.
+/// One agent and one workspace with many concurrent sessions.
 #[tokio::test]
 async fn concurrent_sessions_have_separate_checkpoints() {
     let place = Place::new();
@@ -292,7 +292,8 @@ async fn concurrent_sessions_have_separate_checkpoints() {
     assert_eq!(place.get("s3"), None);
 }
 
-/// A history that a hook makes shorter is counted anew; nothing is rewound beyond that.
+/// The positions in a history that a hook has shortened start from it; earlier changes cannot be
+/// rewound.
 #[tokio::test]
 async fn shortened_history_starts_new_checkpoints() {
     let (place, _, at) = Place::with_shorter_history().await;
@@ -305,7 +306,7 @@ async fn shortened_history_starts_new_checkpoints() {
     assert_eq!(place.get("a").as_deref(), Some("2"));
 }
 
-/// A compaction leaves more messages, or just as many, as came before the last change.
+/// After a compaction, the history has as many messages as before the last change, or more.
 #[tokio::test]
 async fn replaced_messages_start_new_checkpoints() {
     for left in [2, 4, 6] {
@@ -341,7 +342,7 @@ async fn replaced_messages_start_new_checkpoints() {
     }
 }
 
-/// The user takes another turn: what came before that message can still be rewound.
+/// After `rewind_to`, changes before that message can still be rewound.
 #[tokio::test]
 async fn changes_before_rewind_to_can_still_be_rewound() {
     for is_rewound in [true, false] {
@@ -418,7 +419,7 @@ async fn changes_before_several_messages_that_are_taken_back_can_still_be_rewoun
     }
 }
 
-/// What is said while calls wait stands behind their results, whenever those come.
+/// A message that arrives while calls wait follows their results in the history.
 #[tokio::test]
 async fn change_by_an_approved_call_belongs_to_the_message_that_requested_it() {
     let place = Place::new();
@@ -461,7 +462,7 @@ async fn session_without_changes_has_nothing_to_rewind() {
     assert!(!files.forget("nobody").await.unwrap());
 }
 
-/// Two workspaces of one agent, each with checkpoints of its own.
+/// Two workspaces of one agent have checkpoints of their own.
 #[tokio::test]
 async fn two_workspaces_have_separate_checkpoints() {
     let (one, two) = (Place::new(), Place::new());
@@ -472,7 +473,7 @@ async fn two_workspaces_have_separate_checkpoints() {
     assert_eq!(rewind(&there, 0).await, ["delete b: done"]);
     assert_eq!((one.get("a").as_deref(), two.get("b")), (Some("x"), None));
 
-    // A backend without checkpoints is as good for reading what is there.
+    // A backend without checkpoints reads the same files.
     let plain = LocalBackend::new(one.root()).unwrap();
     assert_eq!(
         plain.read("a").await.unwrap(),

@@ -1,4 +1,4 @@
-//! Which changes are kept, and what rewinding says and does.
+//! The changes that are stored, and the effects and reports of a rewind.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -16,7 +16,7 @@ use crate::kit::{any_object, results};
 
 type Preset = fn(FileCheckpoints) -> ToolRegistry;
 
-/// Every tool that ships and writes.
+/// Checks every tool of this crate that writes.
 #[tokio::test]
 async fn writes_of_every_tool_are_undone() {
     let args = |path: &str, more: Value| {
@@ -160,7 +160,7 @@ async fn file_modes_are_restored() {
     ]);
     let first = place.changes(&files, ops).await;
 
-    // Only the mode differs now.
+    // Only the mode is different.
     place
         .changes(&files, json!([["mode", "secret", "640"]]))
         .await;
@@ -243,7 +243,7 @@ async fn rewind_never_writes_outside_the_workspace() {
         .changes(&files, json!([["write", "d/secret", "x"]]))
         .await;
 
-    // Somebody puts a link where the folder was: what lies behind it is not touched.
+    // A link replaces the folder: its target must not change.
     fs::remove_dir_all(place.root().join("d")).unwrap();
     symlink(&out, place.root().join("d")).unwrap();
     assert_eq!(rewind(&files, 0).await, ["change d/secret: failed"]);
@@ -315,7 +315,7 @@ async fn checkpoints_in_memory_are_bounded() {
     assert!(why.contains("in memory take at most 33554432"), "{why}");
 }
 
-/// How much a backend reads at once says nothing of what is kept.
+/// The limit on reads of a backend does not limit checkpoints.
 #[tokio::test]
 async fn file_over_the_read_limit_is_kept_in_pieces() {
     let place = Place::new();
@@ -330,7 +330,7 @@ async fn file_over_the_read_limit_is_kept_in_pieces() {
     assert!(place.get("large").as_deref() == Some(&*large));
 }
 
-/// A command made a folder of a file, or a file of a folder: the others are rewound.
+/// A command has replaced a file by a folder, or a folder by a file. Other files are rewound.
 #[tokio::test]
 async fn path_that_is_no_longer_a_file_fails_alone() {
     let place = Place::new();
@@ -378,7 +378,7 @@ async fn path_that_is_no_longer_a_file_fails_alone() {
     }
 }
 
-/// A file that takes the place of a folder, and the other way round.
+/// A file replaces a folder, and a folder replaces a file.
 #[tokio::test]
 async fn file_replaced_by_a_folder_is_restored() {
     let files = FileCheckpoints::new(MemoryBackend::new());
@@ -458,7 +458,8 @@ async fn name_that_would_add_a_line_to_the_report_is_quoted() {
     );
 }
 
-/// The ignore file is for the results of all sessions, and the conversation names the results.
+/// The `.gitignore` concerns the results of all sessions, and the conversation still refers to the
+/// results.
 #[tokio::test]
 async fn moved_results_stay_when_files_are_rewound() {
     let files = FileCheckpoints::new(MemoryBackend::new());
@@ -485,7 +486,8 @@ async fn moved_results_stay_when_files_are_rewound() {
     assert_eq!(files.list(&format!("{folder}/s")).await.unwrap().len(), 1);
 }
 
-/// Inside a run, where all that is changed is kept, it is as good a backend as the one within.
+/// Within a run, where all changes are stored, the backend passes the same suite as its inner
+/// backend.
 #[tokio::test]
 async fn file_checkpoints_pass_the_backend_suite() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! One session that is used in several workspaces.
+//! Sessions that are used in several workspaces.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Place, rewind, tree, two_workspace_agent};
 
-/// Another workspace beside that of `place`, whose checkpoints are in the same folder.
+/// Creates another workspace, whose checkpoints are in the same folder as those of `place`.
 fn other(place: &Place) -> (PathBuf, FileCheckpoints) {
     let root = place.held.path().join("other/ws");
     fs::create_dir_all(&root).unwrap();
@@ -29,7 +29,7 @@ async fn rewind_changes_its_own_workspace_only() {
     let first = json!([["write", "a", "1"], ["write", "b", "1"]]);
     place.changes(&here, first).await;
 
-    // What is the same there as what the agent makes here is still not the agent's.
+    // A file with the agent's content in the other workspace is not the agent's.
     fs::write(root.join("b"), "1").unwrap();
     let second = json!([["write", "a", "2"], ["write", "c", "2"]]);
     let at = place.changes(&there, second).await;
@@ -71,7 +71,7 @@ async fn rewind_changes_its_own_workspace_only() {
         json!("elsewhere")
     );
 
-    // The other one's, also from a copy of the session.
+    // The other workspace's changes are rewound there, also from a fork.
     there.fork("s", "t").await.unwrap();
     let done = there
         .rewind("t", at, RewindMode::SkipChanged)
@@ -86,7 +86,7 @@ async fn rewind_changes_its_own_workspace_only() {
     assert_eq!(fs::read(root.join("b")).unwrap(), b"1");
 }
 
-/// A change in one workspace does not count as kept, or as the agent's, in another.
+/// A change in one workspace is neither stored nor recognized as the agent's in another one.
 #[tokio::test]
 async fn same_path_in_two_workspaces_is_kept_separately() {
     let place = Place::new();
@@ -129,7 +129,7 @@ fn record(record: &Value, content: &str) -> String {
     format!("{:016x} {json}\n{content}\n", sum(json.as_bytes()))
 }
 
-/// Files of the first format say nothing of the workspace.
+/// Checkpoints of the first format do not name a workspace.
 #[tokio::test]
 async fn checkpoints_without_a_workspace_apply_to_any() {
     let place = Place::new();
@@ -159,7 +159,7 @@ async fn checkpoints_without_a_workspace_apply_to_any() {
     assert_eq!(rewind(&files, 4).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("1"));
 
-    // What is added now goes on where they ended.
+    // New changes continue the existing checkpoints.
     assert_eq!(rewind(&place.files(), 0).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("0"));
     assert_eq!(rewind(&place.files(), usize::MAX).await, ["change a: done"]);

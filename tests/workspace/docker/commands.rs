@@ -53,7 +53,7 @@ async fn killed_docker_program_ends_the_command_in_the_container() {
 
     let pids = family(&engine.workdir()).await;
 
-    // The one that speaks to the engine, not what runs inside.
+    // The programs that talk to the engine, not the processes in the container.
     let mark = engine.base.join("docker").to_str().unwrap().to_owned();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let programs = processes.filter(|process| {
@@ -144,7 +144,7 @@ async fn command_text_and_variables_are_passed_unchanged() {
     let command = Command::new("printf %s 'a'\"'\"'b'\nprintf %s \"\\\\\"\n");
     assert_eq!(text(&backend, command).await, "a'b\\");
 
-    // What would end the script that brings it.
+    // The command has lines that could end the script that passes it.
     let command = Command::new("cat <<'X'\nEND\nstop\nX\ncat; exit 0");
     assert_eq!(text(&backend, command).await, "END\nstop\n");
     let long = "x".repeat(60_000);
@@ -162,7 +162,7 @@ async fn command_text_and_variables_are_passed_unchanged() {
 
 #[tokio::test]
 async fn command_has_the_environment_of_the_container() {
-    // Variables of these names are used before the command begins.
+    // The script uses variables of these names before the command begins.
     let variables = "CDPATH=/x\nLC_ALL=C.UTF-8\nbase=1\nline=2\nlinks=3\nmake=4\nname=5\npart=6\n\
         relative=7\nrest=8\nroot=9\nshell=10\ntarget=11\nwork=12\n";
     let engine = Engine::new();
@@ -217,7 +217,7 @@ async fn command_for_bash_is_refused_where_there_is_none() {
     assert_eq!(backend.shell(), Shell::Bash);
     assert_eq!(text(&backend, bash_command()).await, "bash\n");
 
-    // It was checked as bash reads it: another shell never takes over.
+    // The command was checked as bash, so no other shell may run it.
     engine.set("no-bash");
     let error = backend.execute(bash_command()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
@@ -233,7 +233,7 @@ async fn command_for_bash_is_refused_where_there_is_none() {
     let error = backend.execute(bash_command()).await.unwrap_err();
     assert!(error.to_string().contains("checked for bash"), "{error}");
 
-    // Nothing is known of the shell of a container that runs nothing.
+    // The shell of a container without `exec` is unknown.
     engine.set("no-exec");
     let error = engine.builder().start().await.unwrap_err();
     assert!(error.to_string().contains("exec failed"), "{error}");
@@ -262,7 +262,7 @@ async fn git_in_the_container_uses_no_repository_that_is_no_git_folder() {
          GIT_CONFIG_VALUE_0=c\nGIT_CONFIG_VALUE_1=explicit\n"
     );
 
-    // What is no count stays as it is, and is not evaluated.
+    // A value that is not a number is passed on unchanged, and is not evaluated.
     for count in ["x", "09", "a[$(echo 1 >&2)]"] {
         let command = Command::new("env | grep ^GIT_CONFIG").with_env("GIT_CONFIG_COUNT", count);
         let output = backend.execute(command).await.unwrap();

@@ -1,4 +1,4 @@
-//! The container itself, and the engine.
+//! The container, and calls of the engine.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn options_become_quoted_arguments() {
         " --user 1000:1000 ",
         " --cap-drop ALL --cap-add CHOWN --user ",
         " --memory 1073741824 --memory-swap 1073741824 --cpus 1.5 --pids-limit 64 ",
-        // As the log quotes it: one word, its fields quoted as in a table.
+        // The log of the fake engine quotes arguments: one word, with fields quoted as in CSV.
         r#" --mount type=bind\,\"source=/a\,b\ \"\"c\"\"\;\ \$\(d\)\"\,target=/data\,readonly "#,
     ] {
         assert!(call.contains(part), "{part} in {call}");
@@ -184,7 +184,7 @@ async fn call_ends_with_its_program_while_a_process_that_it_left_holds_the_pipes
         assert!(error.to_string().contains("container"), "{error}");
         backend.remove_container().await.unwrap();
     };
-    // The time limit of a single call is a minute, and of the start of a command two.
+    // A single call may take a minute, and the start of a command two.
     let result = tokio::time::timeout(Duration::from_secs(50), work).await;
     result.expect("a call waited for the process that its program left");
 }
@@ -268,7 +268,7 @@ async fn drop_does_not_wait_for_a_hanging_engine() {
     let backend = engine.start().await;
     let reading = backend.read("x");
     engine.set("hang");
-    // Nothing is answered, and nothing of it stays.
+    // The read gets no answer, and its program must not remain.
     let asked = tokio::time::timeout(Duration::from_millis(200), reading).await;
     assert!(asked.is_err());
     let begun = std::time::Instant::now();

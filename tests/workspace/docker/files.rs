@@ -16,7 +16,7 @@ fn io_kind(error: &Error) -> Option<std::io::ErrorKind> {
     Some(source.downcast_ref::<std::io::Error>()?.kind())
 }
 
-/// A workspace each, in containers that are there before the suite asks for them.
+/// Each workspace has a container that was started before the suite.
 #[tokio::test]
 async fn docker_backend_passes_the_suite() {
     const WORKSPACES: usize = 16;
@@ -99,7 +99,7 @@ async fn links_cannot_leave_the_workspace() {
     assert!(ws.join("a/again").is_symlink());
     assert_eq!(std::fs::read(ws.join("a/in")).unwrap(), b"new");
 
-    // The link itself, not what it leads to.
+    // The link is removed, not its target.
     backend.remove("file").await.unwrap();
     let secret = std::fs::read_to_string(out.join("secret")).unwrap();
     assert_eq!(secret, "TOP SECRET");
@@ -142,7 +142,7 @@ async fn special_characters_in_names_are_not_interpreted() {
     assert!(!backend.exists("owned").await.unwrap());
     assert_eq!(backend.list("dir").await.unwrap().len(), 15);
 
-    // A folder beside the root, whose name begins as the root's does.
+    // A folder next to the root, whose name begins with that of the root.
     std::fs::create_dir(engine.base.join("ws\n")).unwrap();
     let denied = kind_of(backend.list("../ws\n")).await;
     assert_eq!(denied.0, ErrorKind::PermissionDenied);
@@ -173,7 +173,7 @@ async fn dropped_write_changes_nothing() {
     for _ in 0..5 {
         let write = backend.write("x", &large);
 
-        // It gets as far as it gets.
+        // The write may or may not end in time.
         let _ = tokio::time::timeout(std::time::Duration::from_millis(40), write).await;
         let content = backend.read("x").await.unwrap();
         assert!(content == "old" || content == large, "{}", content.len());
@@ -214,7 +214,7 @@ fn start_without_a_runtime_is_a_config_error() {
     assert_eq!(error.kind(), ErrorKind::Config);
 }
 
-/// Clones of one backend do not overwrite what they did not see.
+/// Clones of a backend share the lock of a file.
 #[tokio::test]
 async fn clones_serialize_their_appends() {
     let engine = Engine::new();
@@ -235,7 +235,7 @@ async fn folder_of_many_entries_is_listed() {
     assert_eq!(backend.list("").await.unwrap().len(), 50_010);
 }
 
-/// The engine is not asked for each file, however many there are.
+/// The number of engine calls does not depend on the number of files.
 #[cfg(feature = "search")]
 #[tokio::test]
 async fn search_needs_few_engine_calls() {
@@ -272,7 +272,7 @@ async fn search_needs_few_engine_calls() {
     assert_eq!(found.files.len(), 1);
 }
 
-/// The listing of the tree has 19 MB, more than is read of one answer.
+/// The listing of the tree has 19 MB, which exceeds the limit on one answer.
 #[cfg(feature = "search")]
 #[tokio::test]
 async fn search_in_a_large_tree_lists_its_folders_one_by_one() {
@@ -293,7 +293,7 @@ async fn search_in_a_large_tree_lists_its_folders_one_by_one() {
     assert!(!matches.truncated);
 }
 
-/// Without capabilities, root is an ordinary user.
+/// Without capabilities, root has the permissions of an ordinary user.
 #[tokio::test]
 async fn files_and_folders_that_may_not_be_read_are_errors() {
     let engine = Engine::new();

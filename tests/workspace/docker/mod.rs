@@ -1,7 +1,6 @@
-//! A container as a workspace, through a program that takes the place of `docker`: everything
-//! passes a real command line, and the commands are real processes. With the variable
-//! `AGENTCORE_TEST_DOCKER` set to an image, such as `debian:stable-slim`, it is a real engine's
-//! turn, too.
+//! A container as a workspace, with a program in place of `docker`: each call has a real command
+//! line, and the commands are real processes. If the variable `AGENTCORE_TEST_DOCKER` names an
+//! image, such as `debian:stable-slim`, some tests use a real engine.
 
 mod commands;
 mod container;
@@ -13,7 +12,7 @@ use std::path::PathBuf;
 use agentcore::backend::{DockerBackend, DockerBuilder};
 use tempfile::TempDir;
 
-/// The program, a folder for its state, and one for workspaces.
+/// The fake engine: the program, a folder for its state, and one for workspaces.
 struct Engine {
     base: PathBuf,
     _held: TempDir,
@@ -24,7 +23,8 @@ impl Engine {
         let held = tempfile::tempdir().unwrap();
         let base = held.path().canonicalize().unwrap();
         let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/docker/docker");
-        // A link: a copy may still be open for writing in a child that another test is starting.
+        // A link, because a copy could still be open for writing in a child that another test is
+        // starting.
         std::os::unix::fs::symlink(fake, base.join("docker")).unwrap();
         Self { base, _held: held }
     }
@@ -57,7 +57,7 @@ impl Engine {
         std::fs::remove_file(self.base.join(state)).unwrap();
     }
 
-    /// Every call so far, without that of scripts.
+    /// Returns all calls so far, except those of scripts.
     fn calls(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.base.join("log")).unwrap_or_default();
         let lines = log.lines().filter(|line| !line.starts_with("exec "));

@@ -1,4 +1,4 @@
-//! A real engine, where there is one.
+//! Tests with a real engine.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ async fn real_docker() {
     let backend = DockerBackend::run(&image).start().await.unwrap();
     let name = backend.container().to_owned();
 
-    // One container serves as many workspaces as the suite asks for.
+    // One container has all workspaces that the suite needs.
     let mut workspaces = Vec::new();
     for number in 0..16 {
         let workdir = format!("/workspace/{number}");

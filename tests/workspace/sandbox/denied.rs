@@ -1,4 +1,4 @@
-//! Paths that permission rules deny, held by the kernel.
+//! Paths that permission rules deny, which the kernel enforces.
 
 use agentcore::backend::{Backend, Command, DeniedPath, LocalBackend, Sandbox};
 use agentcore::permission::PermissionRules;
@@ -13,7 +13,7 @@ use crate::kit::small_stack::passes_alone;
 use crate::kit::workspace::Workspace;
 use crate::kit::{agent, result_texts};
 
-/// `out` may be read, and has files in `private` and `public`; so has the workspace.
+/// A workspace with files in `private` and `public`. The readable folder `out` has the same files.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     for folder in [&workspace.out, &workspace.root] {
@@ -29,7 +29,7 @@ fn sandbox(workspace: &Workspace) -> Sandbox {
     Sandbox::workspace(&workspace.root).read(&workspace.out)
 }
 
-/// The output of a command, or `refused`.
+/// Returns the output of a command, or `refused`.
 async fn run(backend: &LocalBackend, command: &str, denied: &[DeniedPath]) -> String {
     let command = Command::new(command).with_denied(denied.to_vec());
     let output = backend.execute(command).await.unwrap();
@@ -79,7 +79,7 @@ async fn denied_path_in_a_folder_to_read_is_held() {
         "private key\n"
     );
 
-    // A path of which nothing is there, and the folder that is allowed itself.
+    // A path that does not exist, and then the allowed folder itself.
     let missing = [DeniedPath::reading(workspace.out.join("none/deep"))];
     assert_eq!(
         run(&backend, "cat ../out/private/key", &missing).await,
@@ -198,7 +198,7 @@ fn rules_that_the_kernel_holds_are_listed() {
     assert_eq!(lines(held), expected("held by the kernel"));
 }
 
-/// Fills `folder` with files named by their numbers.
+/// Creates this number of files in `folder`.
 fn fill(folder: &std::path::Path, files: usize) {
     for number in 0..files {
         std::fs::write(folder.join(number.to_string()), "file\n").unwrap();
@@ -256,7 +256,7 @@ impl Confirmer for Yes {
     }
 }
 
-/// A person allows a command that runs a script, of which the analysis knows nothing.
+/// The user allows a command that runs a script, whose content is not analyzed.
 #[tokio::test]
 async fn command_that_was_allowed_is_still_held_to_deny_rules() {
     if !is_able() {

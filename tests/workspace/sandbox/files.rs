@@ -1,4 +1,4 @@
-//! Files.
+//! Access to files.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -72,7 +72,7 @@ async fn files_outside_cannot_be_read() {
         assert_eq!(output.stdout.text(), "", "{command}");
     }
 
-    // The same without a sandbox, so that it is the sandbox which refuses.
+    // Without a sandbox the command succeeds, so it is the sandbox that refuses it.
     let backend = &confined.workspace.backend;
     let output = backend.execute(Command::new("cat ../out/secret")).await;
     assert_eq!(output.unwrap().stdout.text(), "TOP SECRET\n");
@@ -95,7 +95,7 @@ async fn files_inside_can_be_read_and_written() {
     assert!(output.is_success());
     assert_eq!(confined.workspace.get("a/y"), b"");
 
-    // The backend's own methods are as they were.
+    // The methods of the backend are not confined.
     confined.backend.write("w", b"1").await.unwrap();
     assert_eq!(&confined.backend.read("w").await.unwrap()[..], b"1");
 }
@@ -152,7 +152,7 @@ async fn additional_paths_can_be_allowed() {
     assert!(!run(base().read(out), "../out/run.sh").await);
     assert!(run(base().execute(out), "../out/run.sh").await);
 
-    // A workspace that is read only.
+    // The workspace may only be read.
     let mut read_only = Sandbox::new().read(root);
     for folder in ["/bin", "/usr", "/lib", "/lib64"] {
         if std::path::Path::new(folder).exists() {
@@ -180,7 +180,7 @@ async fn missing_path_or_shell_permission_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("/no/such/folder"), "{error}");
 
-    // Not even a shell.
+    // Not even the shell may be executed.
     let backend = workspace.backend.clone().with_sandbox(Sandbox::new());
     let error = backend.execute(Command::new("touch ran")).await;
     let error = error.unwrap_err();

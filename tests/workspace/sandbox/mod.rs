@@ -1,6 +1,7 @@
-//! Commands under a sandbox: what they cannot do, and that nobody is told otherwise.
+//! Commands in a sandbox: the actions that it denies, and truthful reports of its limits.
 //!
-//! Where the kernel has no Landlock, or an old one, the tests say so and pass.
+//! Where the kernel has no Landlock or an old version, the tests print that they are skipped, and
+//! pass.
 
 mod denied;
 mod files;
@@ -12,7 +13,7 @@ use agentcore::backend::{Backend, Command, CommandOutput, LocalBackend, Sandbox}
 
 use crate::kit::workspace::Workspace;
 
-/// Returns `true` if this machine keeps a whole sandbox.
+/// Returns `true` if this machine supports all limits of a sandbox.
 fn is_able() -> bool {
     let report = Sandbox::new().check();
     if !report.is_complete() {
@@ -21,7 +22,7 @@ fn is_able() -> bool {
     report.is_complete()
 }
 
-/// A workspace with a sandbox around it.
+/// A workspace whose commands run in a sandbox.
 struct Confined {
     workspace: Workspace,
     backend: LocalBackend,
@@ -44,7 +45,7 @@ impl Confined {
         run.unwrap()
     }
 
-    /// Runs what must be refused by the kernel.
+    /// Runs a command that the kernel must refuse.
     async fn refused(&self, command: &str) {
         let output = self.run(command).await;
         assert!(!output.is_success(), "{command}: {output:?}");

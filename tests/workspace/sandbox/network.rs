@@ -1,4 +1,4 @@
-//! Sockets.
+//! Access to the network.
 
 use std::io::ErrorKind;
 use std::net::{TcpListener, UdpSocket};
@@ -33,7 +33,7 @@ async fn local_listener_is_unreachable() {
     let confined = Confined::new();
     confined.refused(&connect(port)).await;
     assert!(is_silent(&listener));
-    // The same without a sandbox, so that it is the sandbox which refuses.
+    // Without the limit the command succeeds, so it is the sandbox that refuses it.
     let open = Confined::with(Sandbox::any_network);
     assert!(open.run(&connect(port)).await.is_success());
     assert!(!is_silent(&listener));
@@ -78,7 +78,7 @@ async fn udp_is_denied_unless_allowed() {
     assert_eq!(socket.recv(&mut buffer).unwrap(), 6);
 }
 
-/// Whether there is the program that makes sockets of other kinds.
+/// Returns `true` if Perl is installed, which creates sockets of other kinds.
 fn has_perl() -> bool {
     let found = Path::new("/usr/bin/perl").exists();
     if !found {
@@ -111,7 +111,7 @@ async fn unix_sockets_are_denied_unless_allowed() {
     assert!(output.is_success(), "{}", output.stderr.text());
     assert!(listener.accept().is_ok());
 
-    // Pairs within a command are no way out.
+    // Socket pairs within a command do not reach other processes.
     let pair = "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die \"$!\\n\"'";
     assert!(Confined::new().run(pair).await.is_success());
 }
@@ -126,7 +126,7 @@ async fn other_protocols_cannot_bypass_the_port_limit() {
     let (_allowed, allowed_port) = self::listener();
     let confined = Confined::with(|sandbox| sandbox.tcp_connect([allowed_port]));
 
-    // Another protocol over TCP; a raw socket; connecting by sending; a port by itself.
+    // Other protocols, raw sockets, connections by `sendto` and implicit ports.
     for (what, code) in [
         (
             "MPTCP",

@@ -1,4 +1,4 @@
-//! Whom it holds for, and what it hides of other processes.
+//! The processes that are confined, and the processes that are hidden from them.
 
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use agentcore::backend::{Backend, Command, Sandbox};
 
 use super::{Confined, is_able};
 
-/// A process outside, ended with the test.
+/// A process outside of the sandbox, which ends with the test.
 struct Bystander(Child);
 
 impl Bystander {
@@ -102,20 +102,20 @@ async fn host_environment_is_hidden() {
     let confined = Confined::new();
     let read = "cat /proc/$PPID/environ | tr '\\0' '\\n' | grep -c '^PATH='";
 
-    // It is there to be read without a sandbox.
+    // Without a sandbox, the file can be read.
     let plain = confined.workspace.backend.execute(Command::new(read)).await;
     assert_eq!(plain.unwrap().stdout.text(), "1\n");
     assert_eq!(confined.run(read).await.stdout.text(), "0\n");
     confined.refused("cat /proc/$PPID/cmdline").await;
     confined.refused("ls /proc").await;
 
-    // Also where `/proc` may be read: the memory of others stays theirs.
+    // The memory of other processes is protected even if `/proc` may be read.
     let open = Confined::with(|sandbox| sandbox.read("/proc"));
     assert!(open.run("cat /proc/$PPID/cmdline").await.is_success());
     assert!(open.run("cat /proc/self/environ").await.is_success());
     open.refused("cat /proc/$PPID/mem").await;
 
-    // A privileged user may look at what is mapped, whatever the sandbox says.
+    // A privileged user may read the mappings despite the sandbox.
     if open.run("id -u").await.stdout.text() != "0\n" {
         open.refused("cat /proc/$PPID/environ").await;
         open.refused("cat /proc/$PPID/maps").await;

@@ -1,4 +1,4 @@
-//! What is said about it, and that less than asked is refused.
+//! Reports of the enforced limits, and errors if some of the requested limits are missing.
 
 use agentcore::ErrorKind;
 use agentcore::backend::{Backend, Command, Sandbox, SandboxLimit};
@@ -17,7 +17,7 @@ fn report_lists_enforced_limits() {
     assert!(report.enforced.contains(&SandboxLimit::Tcp));
     assert!(report.to_string().contains("signals"), "{report}");
 
-    // What is not asked for is neither kept nor missing.
+    // Limits that are not requested are neither enforced nor missing.
     let report = Sandbox::new().any_network().signals().check();
     assert!(report.is_complete());
     for limit in [
@@ -78,7 +78,7 @@ async fn best_effort_runs_with_missing_limits() {
     confined.refused("cat ../out/secret").await;
     confined.refused("echo > /dev/tcp/127.0.0.1/9").await;
 
-    // Without any Landlock the filter is still there.
+    // Without Landlock, the system call filter is still active.
     let confined = Confined::with(|sandbox| sandbox.max_abi(0).best_effort(true));
     assert!(confined.run("cat ../out/secret").await.is_success());
     confined.refused("echo > /dev/tcp/127.0.0.1/9").await;
