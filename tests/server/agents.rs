@@ -1,4 +1,4 @@
-//! Agents for the tests.
+//! Agents that the tests serve.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub fn echo() -> AgentBuilder {
     }))
 }
 
-/// The agent that calls the tool `name` once for each input and then says `Done: RESULT`.
+/// An agent that calls the tool `name` once for each input, and then answers with `Done: RESULT`.
 pub fn caller(name: &'static str, args: Value) -> AgentBuilder {
     AgentBuilder::new(FunctionModel::new(move |request| {
         match request.messages.last() {
@@ -43,7 +43,7 @@ pub fn text(text: String) -> Result<ModelEvent, Error> {
     Ok(ModelEvent::Text(text))
 }
 
-/// The text of the last message of a request.
+/// Returns the text of the last message of a request.
 pub fn last_text(request: &ModelRequest) -> String {
     let message = request.messages.last();
     message.map_or_else(String::new, |message| message.content().text().to_string())
@@ -59,14 +59,14 @@ impl PermissionGate for AskAlways {
     }
 }
 
-/// A tool that waits until the test lets it end, and reports that it has begun.
+/// Controls a tool that waits until the test lets it end, and that reports its calls.
 pub struct Gate {
     open: Arc<Semaphore>,
     begun: mpsc::UnboundedReceiver<()>,
 }
 
 impl Gate {
-    /// The tool `wait`, and its gate.
+    /// Creates the tool `wait` and its gate.
     pub fn new() -> (Self, FuncTool) {
         let open = Arc::new(Semaphore::new(0));
         let (sender, begun) = mpsc::unbounded_channel();
@@ -98,12 +98,12 @@ impl Gate {
     }
 }
 
-/// The body of a run with one input.
+/// Returns the body of a run with one input.
 pub fn input(text: &str) -> Value {
     json!({"messages": [{"role": "user", "content": text}]})
 }
 
-/// The same, in a thread.
+/// Returns the body of a run with one input in this thread.
 pub fn input_in(thread: &str, text: &str) -> Value {
     json!({"messages": [{"role": "user", "content": text}], "thread_id": thread})
 }

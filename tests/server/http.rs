@@ -1,4 +1,4 @@
-//! A server on a port of its own, and a client that sends exactly what a test writes.
+//! A server on a port of its own, and a client that sends exactly the bytes of a test.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 pub const TOKEN: &str = "a-token-of-these-tests";
 
-/// Far more than any step of a test takes; it ends one that would wait for ever.
+/// The time limit of a step, which only a step that would wait for ever reaches.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server that serves until it is stopped or dropped.
@@ -30,7 +30,7 @@ impl TestServer {
         Self::start_with_own_login(server.token(TOKEN)).await
     }
 
-    /// Starts a server as it is.
+    /// Starts a server with its own login.
     pub async fn start_with_own_login(server: Server) -> Self {
         let listening = server.port(0).listen().await.unwrap();
         let (address, handle) = (listening.address(), listening.handle());
@@ -59,7 +59,7 @@ impl TestServer {
         Request::to(self.address, method, path)
     }
 
-    /// Ends the server in the normal way.
+    /// Stops the server, and waits for its end.
     pub async fn stop(mut self) {
         self.stop.take();
         patiently(&mut self.task).await.unwrap().unwrap();
@@ -72,7 +72,7 @@ impl Drop for TestServer {
     }
 }
 
-/// Awaits a step that cannot take long.
+/// Awaits a step with a time limit.
 pub async fn patiently<F: Future>(step: F) -> F::Output {
     match tokio::time::timeout(PATIENCE, step).await {
         Ok(output) => output,
@@ -89,7 +89,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request with the token.
+    /// Creates a request with the token.
     pub fn to(address: SocketAddr, method: &str, path: &str) -> Self {
         Self {
             address,
@@ -112,7 +112,7 @@ impl Request {
         self
     }
 
-    /// Sets a header, in place of the one that is there.
+    /// Sets a header, and removes its former value.
     pub fn header(self, name: &str, value: impl Into<String>) -> Self {
         let mut request = self.without(name);
         request.headers.push((name.to_owned(), value.into()));
@@ -128,13 +128,13 @@ impl Request {
         self.without("authorization").header("x-user", user)
     }
 
-    /// Sends the request, and reads the head of the response.
+    /// Sends the request and reads the head of the response.
     pub async fn open(self) -> Response {
         let stream = TcpStream::connect(self.address).await.unwrap();
         self.open_on(stream).await
     }
 
-    /// The same, on a connection that is there.
+    /// Sends the request on an open connection, and reads the head of the response.
     pub async fn open_on(self, mut stream: TcpStream) -> Response {
         let mut head = format!("{}\r\n", self.line);
         for (name, value) in &self.headers {
@@ -142,12 +142,12 @@ impl Request {
         }
         head.push_str(&format!("content-length: {}\r\n\r\n", self.body.len()));
         stream.write_all(head.as_bytes()).await.unwrap();
-        // A server that refuses a body by its head may close the connection.
+        // The server may refuse the body by its head and close the connection.
         let _ = stream.write_all(&self.body).await;
         Response::read(stream).await
     }
 
-    /// Sends the request, and reads the whole response.
+    /// Sends the request and reads the complete response.
     pub async fn send(self) -> Reply {
         self.open().await.whole().await
     }
@@ -162,7 +162,7 @@ pub struct Response {
     is_over: bool,
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -212,12 +212,12 @@ impl Response {
         header(&self.headers, name)
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Returns the next piece of the body; `None` at its end.
     pub async fn piece(&mut self) -> Option<Vec<u8>> {
         self.try_piece().await.unwrap()
     }
 
-    /// The same, or the error of a connection that was cut.
+    /// Returns the next piece of the body, or the error of an interrupted connection.
     async fn try_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.is_over {
             return Ok(None);
@@ -258,7 +258,7 @@ impl Response {
         }
     }
 
-    /// The next event of the stream, comments passed over.
+    /// Returns the next event of the stream, without comments.
     pub async fn event(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.pending_event() {
@@ -269,7 +269,7 @@ impl Response {
         }
     }
 
-    /// The next event that has arrived whole, comments passed over.
+    /// Returns the next event that has completely arrived, without comments.
     fn pending_event(&mut self) -> Option<Event> {
         loop {
             let end = self.pending.windows(2).position(|pair| pair == b"\n\n")?;
@@ -281,7 +281,7 @@ impl Response {
         }
     }
 
-    /// The events that arrive whole until the connection ends or is cut.
+    /// Returns all events that completely arrive until the connection ends or is interrupted.
     pub async fn events_until_cut(mut self) -> Vec<Event> {
         let mut events = Vec::new();
         loop {
@@ -293,7 +293,7 @@ impl Response {
         }
     }
 
-    /// The rest of the stream.
+    /// Returns the remaining events of the stream.
     pub async fn events(mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = self.event().await {
@@ -302,7 +302,7 @@ impl Response {
         events
     }
 
-    /// The events up to the first with this name.
+    /// Skips events up to the first one with this name, and returns it.
     pub async fn until(&mut self, name: &str) -> Event {
         loop {
             let event = self.event().await.expect("the stream ended");
@@ -327,7 +327,7 @@ impl Reply {
         header(&self.headers, name)
     }
 
-    /// The text of an error of this status.
+    /// Asserts that the response is an error with this status, and returns its text.
     #[track_caller]
     pub fn error(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", self.text());
@@ -338,7 +338,7 @@ impl Reply {
         text.to_owned()
     }
 
-    /// The JSON of a success of this status.
+    /// Asserts that the response is a success with this status, and returns its JSON.
     #[track_caller]
     pub fn ok(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text());

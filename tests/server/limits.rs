@@ -1,4 +1,4 @@
-//! Bodies, heads, connections, runs and readers are limited.
+//! Limits on bodies, heads, connections, runs and readers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ async fn body_over_the_limit_is_a_413_with_and_without_a_length() {
     stream.write_all(head.as_bytes()).await.unwrap();
     let chunk = format!("20000\r\n{}\r\n", " ".repeat(0x20000));
     for _ in 0..9 {
-        // The server may close the connection before it has all.
+        // The server may close the connection before it has received everything.
         if stream.write_all(chunk.as_bytes()).await.is_err() {
             break;
         }
@@ -147,14 +147,14 @@ async fn bodies_of_a_user_over_their_space_wait_for_others() {
         streams.push(stream);
     }
     let request = || server.post("/agents/invoke", input("hi")).send();
-    // The first ones may arrive before the heads.
+    // The first requests may arrive before the heads.
     patiently(async {
         while let Ok(reply) = timeout(Duration::from_millis(300), request()).await {
             reply.ok(200);
         }
     })
     .await;
-    // A body that is too large waits for nothing.
+    // A body that is too large is refused without waiting for space.
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let large_head = head.replace("1048576", "1048577");
     stream.write_all(large_head.as_bytes()).await.unwrap();
@@ -163,7 +163,7 @@ async fn bodies_of_a_user_over_their_space_wait_for_others() {
     patiently(request()).await.ok(200);
 }
 
-/// A store whose loads wait.
+/// A store whose loads wait for a permit.
 struct SlowLoads(Arc<Semaphore>);
 
 #[async_trait]
@@ -180,7 +180,7 @@ async fn body_holds_its_space_until_its_run_begins() {
     let agent = caller("wait", json!({})).tool(tool);
     let server = Server::new().agent("default", agent);
     let server = server.store(Spied(ThreadStore::new(), SlowLoads(open.clone())));
-    // A body without a length counts as the limit, here the whole space.
+    // A body without a length reserves the limit, which is the whole space here.
     let limits = ServerLimits::default().with_body_bytes(64 * 1024 * 1024);
     let server = TestServer::start(server.limits(limits)).await;
     let body = input_in("th", "hi").to_string();
@@ -196,7 +196,7 @@ async fn body_holds_its_space_until_its_run_begins() {
 
     let title = json!({"title": "x".repeat(5_000)});
     let other = || server.post("/agents/default/threads/th/title", title.clone());
-    // The first ones may arrive before the body.
+    // The first requests may arrive before the body.
     patiently(async {
         while let Ok(reply) = timeout(Duration::from_millis(300), other().send()).await {
             reply.error(400);
@@ -270,7 +270,7 @@ async fn uploads_over_the_limit_of_a_user_are_a_429() {
     let mut uploads = Vec::new();
     for _ in 0..2 {
         let mut stream = begin().await;
-        // The server asks for the body once the upload has begun.
+        // The server requests the body once the upload has begun.
         let expected = b"HTTP/1.1 100 Continue\r\n\r\n";
         let mut interim = vec![0; expected.len()];
         patiently(stream.read_exact(&mut interim)).await.unwrap();
@@ -306,7 +306,7 @@ async fn connections_over_the_limit_wait_for_one_to_end() {
 
 #[tokio::test]
 async fn new_connection_takes_the_place_of_the_oldest_without_a_request() {
-    // Longer than the test: no connection ends by itself.
+    // The timeout is longer than the test, so that no connection ends by itself.
     let limits = ServerLimits::default()
         .with_connections(3)
         .with_header_timeout(Duration::from_secs(3_600));
@@ -323,7 +323,7 @@ async fn new_connection_takes_the_place_of_the_oldest_without_a_request() {
     assert_eq!(patiently(request.send()).await.status, 200);
 
     let mut rest = Vec::new();
-    // The connection is closed, or reset because it had sent bytes that were not read.
+    // The connection is closed, or reset because it has sent bytes that were not read.
     let end = patiently(idle[0].read_to_end(&mut rest)).await;
     assert!(end.is_err() || rest.is_empty());
     let head = format!(
@@ -476,7 +476,7 @@ async fn reader_that_does_not_read_holds_no_run_back() {
         if reply["running"] == false {
             break reply;
         }
-        // The run ends before the server gives the reader up.
+        // The run must end before the server disconnects the slow reader.
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert_eq!(thread["messages"].as_array().unwrap().len(), 2);

@@ -1,4 +1,4 @@
-//! Whole programs around a server.
+//! Complete programs with a server.
 
 use agentcore::FuncTool;
 use agentcore::config::{AgentConfig, BackendCfg};
@@ -24,7 +24,7 @@ fn add() -> FuncTool {
     })
 }
 
-/// A configuration in code, a tool in code, and a server of both.
+/// The configuration and the tool are in code.
 #[tokio::test]
 async fn program_with_an_agent_and_a_tool_in_code_answers_with_the_tool() {
     let folder = tempfile::tempdir().unwrap();
@@ -65,8 +65,7 @@ async fn settings_of_the_program_apply_to_the_agents_of_its_server() {
     assert_eq!(reply.ok(200)["end"], "max_turns");
 }
 
-/// A gate of the program asks, and the call waits as the server has it, also if the program sets
-/// its own settings last.
+/// The program adds its gate last, but a question still waits as long as the server sets.
 #[tokio::test]
 async fn settings_of_the_server_apply_after_those_of_the_program() {
     let registry = Registry::new();

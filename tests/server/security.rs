@@ -105,7 +105,7 @@ async fn foreign_host_is_a_403() {
         let reply = server.get("/agents/").header("host", host).send().await;
         assert!(reply.error(403).contains("allow_host"), "{host}");
     }
-    // Before the token is looked at, and also without one.
+    // The host is checked before the token, which may be missing.
     let request = server.get("/").header("host", "evil.example");
     request.without("authorization").send().await.error(403);
     for host in [
@@ -188,7 +188,7 @@ async fn login_that_fails_is_a_401_or_a_403_with_its_text() {
     let server = server_with_users(echo()).await;
     let reply = server.get("/agents/").without("authorization").send().await;
     assert_eq!(reply.error(401), "log in first");
-    // The page asks for a token where one is asked for.
+    // Without this header, the page does not ask for a token.
     assert_eq!(reply.header("www-authenticate"), None);
     let reply = server.get("/agents/").of_user("banned").send().await;
     assert_eq!(reply.error(403), "you are banned");
@@ -241,7 +241,7 @@ async fn users_of_one_agent_see_no_threads_of_each_other() {
             "{error}"
         );
     }
-    // An id that is not in use has the same answer.
+    // A thread that does not exist has the same answer.
     let decision = json!([{"id": "a", "decision": "deny"}]);
     let resume = |thread: &str| json!({"thread_id": thread, "decisions": decision.clone()});
     for thread in ["th", "unused"] {

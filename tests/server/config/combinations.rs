@@ -1,4 +1,4 @@
-//! Combinations of keys that cannot work.
+//! Combinations of keys that are not possible.
 
 use super::{built, error};
 

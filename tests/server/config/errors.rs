@@ -1,4 +1,4 @@
-//! The place and the text of each fault.
+//! The place and the text of each configuration error.
 
 use agentcore::config::{AgentConfig, Config, Untrusted};
 use agentcore::permission::PermissionConfig;
@@ -284,7 +284,7 @@ fn literal_keys_and_unset_variables_are_errors() {
 
 #[test]
 fn variable_of_the_environment_becomes_a_secret() {
-    // Cargo sets it for every test.
+    // Cargo sets this variable for every test.
     let name = "CARGO_PKG_DESCRIPTION";
     let yaml = format!("model: m\nbuiltin_config: {{ tavily_api_key: '${{{name}}}' }}");
     let config = Config::from_yaml(&yaml).unwrap();

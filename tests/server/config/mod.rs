@@ -17,7 +17,7 @@ pub fn parts(model: ScriptedModel) -> Parts {
     Parts::new().models(move |_| Ok(model.clone()))
 }
 
-/// The agent `default` of a file, built with a scripted model.
+/// Builds the agent `default` of a file with a scripted model.
 pub async fn built(yaml: &str) -> Agent {
     let config = Config::from_yaml(yaml).unwrap();
     build(config.agent("default").unwrap()).await
@@ -32,12 +32,12 @@ pub async fn build(config: &AgentConfig) -> Agent {
     config.builder(&parts).await.unwrap().build().unwrap()
 }
 
-/// The text of the error for a file.
+/// Returns the text of the error for a file.
 pub fn error(yaml: &str) -> String {
     Config::from_yaml(yaml).unwrap_err().to_string()
 }
 
-/// The error of building the agent `default` of a file.
+/// Returns the error of building the agent `default` of a file.
 pub async fn build_error(yaml: &str) -> Error {
     let config = Config::from_yaml(yaml).unwrap();
     let parts = parts(ScriptedModel::new());

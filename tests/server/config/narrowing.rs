@@ -1,4 +1,4 @@
-//! Configurations that are not trusted.
+//! Configurations from an untrusted source.
 
 use agentcore::PermissionMode;
 use agentcore::config::{Config, Untrusted};
@@ -183,7 +183,8 @@ fn keys_that_are_absent_change_nothing() {
     assert!(narrowed.permissions.is_none());
 }
 
-/// Without rules every call is allowed, and one rule to deny must not make the others questions.
+/// Without rules every call is allowed. One rule that denies must not turn the other calls into
+/// questions.
 #[tokio::test]
 async fn rule_to_deny_leaves_other_calls_allowed() {
     let config = narrowed("permissions: { deny: [request_user_input] }").unwrap();

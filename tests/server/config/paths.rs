@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{build, parts};
 use crate::kit::result_texts;
 
-/// Writes a configuration and files next to it, and reads it.
+/// Writes a configuration and files next to it, and loads it.
 fn load(folder: &Path, yaml: &str, files: &[(&str, &str)]) -> Config {
     for (path, content) in files {
         let path = folder.join(path);
@@ -21,7 +21,7 @@ fn load(folder: &Path, yaml: &str, files: &[(&str, &str)]) -> Config {
     Config::load(&path).unwrap()
 }
 
-/// The results of these calls, and the system prompt of the last request.
+/// Returns the results of these calls, and the system prompt of the last request.
 async fn calls(config: &Config, calls: &[(&str, serde_json::Value)]) -> (Vec<String>, String) {
     let mut model = ScriptedModel::new();
     for (name, args) in calls {
@@ -69,7 +69,7 @@ async fn files_of_a_configuration_are_protected_in_the_workspace() {
             run("mv agents.yaml old.yaml"),
             write("other.txt"),
             run("echo x > more.txt"),
-            // Of the whole workspace, whose file is not named.
+            // The command concerns the whole workspace and does not name the file.
             run("find . -name '*.tmp' -delete; echo x > last.txt"),
         ],
     )

@@ -1,4 +1,4 @@
-//! Whole configurations, in a file and in code.
+//! Complete configurations, in a file and in code.
 
 #[cfg(feature = "calc")]
 use agentcore::config::{AgentConfig, BackendCfg};
@@ -64,7 +64,7 @@ async fn configuration_in_code_builds_the_agent_and_its_workdir() {
     assert_eq!(agent.info().tools, ["calculate"]);
     assert_eq!(agent.info().max_turns, 25);
     assert!(workdir.is_dir());
-    // The model itself, without the test's.
+    // The model of the configuration, without the test's scripted one.
     let agent = config
         .builder(&Default::default())
         .await

@@ -1,5 +1,5 @@
-//! A server that is killed in the middle of runs: what it has sent is there after a restart, no
-//! call is repeated, and the threads continue.
+//! A server that is killed during runs: after a restart the threads have everything that it had
+//! sent, no call runs twice, and the threads continue.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -12,17 +12,17 @@ use crate::http::Event;
 
 use super::{ASKS, ServerProcess, effects, files, input};
 
-/// The number of kills; more by hand.
+/// The variable with the number of kills, for longer tests by hand.
 const KILLS: &str = "AGENTCORE_SERVER_KILLS";
 const USER: &str = "ann";
 
-/// The moments of the kills, the same in each run.
+/// Pseudorandom times of the kills, equal in every run.
 struct Moments(u64);
 
 impl Moments {
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     fn next(&mut self, limit: usize) -> usize {
-        // SplitMix64.
+        // The algorithm is SplitMix64.
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -31,7 +31,7 @@ impl Moments {
     }
 }
 
-/// The texts of the answers and results that a reader has received.
+/// Returns the texts of the answers and results that a reader has received.
 fn received_texts(events: &[Event]) -> Vec<String> {
     let mut texts = Vec::new();
     for event in events {
@@ -59,7 +59,7 @@ async fn check_thread(server: &ServerProcess, folder: &Path, name: &str, seen: &
     let answer_end = format!("End of {name}.");
     let mut is_interrupted = false;
     if seen.is_empty() && reply.status == 404 {
-        // The input was not stored yet, and nothing was sent.
+        // The input was not stored, and nothing was sent.
         assert_eq!(effects(folder, &format!("call_{name}")), 0);
     } else {
         let state = reply.ok(200);
@@ -80,7 +80,7 @@ async fn check_thread(server: &ServerProcess, folder: &Path, name: &str, seen: &
         .map(|event| event.data.contains("\"type\":\"result\""));
     assert!(!(is_interrupted && types.into_iter().any(|is_result| is_result)));
 
-    // The log is gone with its process, and nothing runs.
+    // The log of events ended with its process, and no run is in progress.
     if let Some(last) = seen.last() {
         let events = server.get(USER, &format!("{path}/events"));
         let events = events.header("last-event-id", last.id.as_str());
@@ -88,7 +88,7 @@ async fn check_thread(server: &ServerProcess, folder: &Path, name: &str, seen: &
     }
 }
 
-/// Continues the thread: the same input first, then a new one.
+/// Continues the thread: repeats the input first, then sends a new one.
 async fn continue_thread(server: &ServerProcess, folder: &Path, name: &str, seen: &[Event]) {
     let thread = format!("th_{name}");
     let mut last_id = seen.last().map(|event| event.id.clone());
@@ -108,7 +108,7 @@ async fn continue_thread(server: &ServerProcess, folder: &Path, name: &str, seen
             "{text}: {answer}"
         );
 
-        // A reader that returns with an id of the process before gets the state.
+        // A reader that resumes with an id of the former process receives the state.
         if let Some(id) = last_id.take() {
             let path = format!("/agents/default/threads/{thread}/events");
             let events = server.get(USER, &path).header("last-event-id", id);
@@ -135,7 +135,7 @@ async fn killed_server_loses_nothing_that_it_sent_and_repeats_no_call() {
 
     let mut moments = Moments(17);
     let (mut round, mut ended_count) = (0, 0);
-    // More rounds than asked for, as long as every run was faster than its kill.
+    // Continues as long as every run was faster than its kill.
     while round < kills || (ended_count == round && round < 10 * kills) {
         let name = format!("r{round}");
         let mut response = stream(&server, &name).open().await;
@@ -168,7 +168,7 @@ async fn call_that_waited_when_its_server_was_killed_runs_once_after_the_decisio
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut server = ServerProcess::start(folder, &[(ASKS, "1")]);
-    // In this format, a call waits in the store at once.
+    // In this format, the call is stored as pending at once.
     let message = json!({"id": "m", "role": "user", "content": "parked"});
     let body = json!({"threadId": "th", "runId": "r", "messages": [message], "tools": [],
         "context": [], "state": {}, "forwardedProps": {}});

@@ -1,5 +1,5 @@
-//! Servers in processes of their own, which tests kill. Each is this very test binary, which
-//! variables tell its work.
+//! Servers in processes of their own, which tests kill. Each is this test binary, configured by
+//! variables.
 
 mod kills;
 #[cfg(feature = "postgres")]
@@ -32,16 +32,16 @@ use crate::agents::{AskAlways, login};
 use crate::http::Request;
 
 const FOLDER: &str = "AGENTCORE_SERVER_FOLDER";
-/// The address of a database, in place of files in the folder.
+/// The variable with the address of a database, in place of files in the folder.
 const DATABASE: &str = "AGENTCORE_SERVER_DATABASE";
-/// The prefix of its tables.
+/// The variable with the prefix of the tables.
 const PREFIX: &str = "AGENTCORE_SERVER_PREFIX";
-/// Set if the calls of the tool do not end.
+/// The variable that makes the calls of the tool hang.
 const HANGS: &str = "AGENTCORE_SERVER_HANGS";
-/// Set if each call needs an approval.
+/// The variable that makes each call require an approval.
 const ASKS: &str = "AGENTCORE_SERVER_ASKS";
 
-/// The server, if this process is one. It ends by being killed, or by a signal.
+/// Runs the server if this process is one, until it is killed or receives a signal.
 #[test]
 fn server_of_the_test() {
     let Some(folder) = std::env::var_os(FOLDER) else {
@@ -81,7 +81,7 @@ fn files(folder: &Path) -> JsonlStore {
     JsonlStore::open(folder.join("sessions")).unwrap()
 }
 
-/// The agent that calls `act` once for each input, and answers when it has the result.
+/// An agent that calls `act` once for each input, and answers when it has the result.
 fn agent(folder: &Path) -> AgentBuilder {
     let model = FunctionModel::stream(|request| async move {
         let input = request.messages.iter().rev();
@@ -90,7 +90,7 @@ fn agent(folder: &Path) -> AgentBuilder {
             _ => None,
         });
         let events = answer(request.messages.last(), &input.unwrap_or_default());
-        // So that the process can be killed between two of them.
+        // The pauses allow a kill between two events.
         let events = stream::iter(events).then(|event| async move {
             tokio::time::sleep(Duration::from_millis(1)).await;
             Ok(event)
@@ -124,7 +124,7 @@ fn answer(last: Option<&Message>, input: &str) -> Vec<ModelEvent> {
     events
 }
 
-/// Leaves a line in a file: done twice, it would be there twice.
+/// A tool that appends its call id to a file, so that a call that runs twice is visible.
 fn act(effects: PathBuf) -> FuncTool {
     let schema = json!({"type": "object"});
     FuncTool::new(
@@ -147,7 +147,7 @@ fn act(effects: PathBuf) -> FuncTool {
     )
 }
 
-/// The number of times that the call `id` had its effect.
+/// Returns the number of times that the call `id` has run.
 fn effects(folder: &Path, id: &str) -> usize {
     let text = std::fs::read_to_string(folder.join("effects")).unwrap_or_default();
     text.lines().filter(|line| *line == id).count()
@@ -157,7 +157,7 @@ fn effects(folder: &Path, id: &str) -> usize {
 struct ServerProcess {
     child: Child,
     address: SocketAddr,
-    /// Open, for the harness writes its result to it.
+    /// Stays open, because the test harness writes its result to it.
     _output: BufReader<ChildStdout>,
 }
 
@@ -174,7 +174,7 @@ impl ServerProcess {
             .spawn()
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
-        // The words of the test harness may stand before it.
+        // The test harness may have printed text before the address.
         let mut addresses = output.by_ref().lines().filter_map(|line| {
             let line = line.unwrap();
             Some(line.split_once('@')?.1.parse().unwrap())
@@ -187,7 +187,7 @@ impl ServerProcess {
         }
     }
 
-    /// Ends the process at once, as a lack of memory does.
+    /// Kills the process, as the system does when it runs out of memory.
     fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -205,13 +205,13 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // Errors mean that it has ended.
+        // The kill fails if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The body of a run whose input has its own text as its id.
+/// Returns the body of a run whose input has its own text as its id.
 fn input(thread: &str, text: &str) -> Value {
     let mut body = crate::agents::input_in(thread, text);
     body["input_id"] = text.into();

@@ -1,6 +1,6 @@
-//! Two servers on one database, of which one is killed: as `docs/replicas.md` has it.
+//! Two servers on one database, one of which is killed, as `docs/replicas.md` describes.
 //!
-//! They need `AGENTCORE_TEST_POSTGRES`.
+//! The test needs `AGENTCORE_TEST_POSTGRES`.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::{DATABASE, HANGS, PREFIX, ServerProcess, effects, input};
 
 const THREAD: &str = "/agents/default/threads/th";
 
-/// The store of the servers. A lease lasts long enough for a busy machine to renew it, and for a
-/// request after the end of its server.
+/// Returns the store of the servers. A lease lasts long enough for a busy machine to renew it, and
+/// for a request after the end of its server.
 pub(super) fn store_at(url: &str, prefix: &str) -> PostgresStore {
     let options = ServerOptions::default()
         .prefix(prefix)
@@ -50,7 +50,7 @@ async fn replica_continues_the_threads_of_one_that_was_killed() {
     let mut stream = stream.open().await;
     stream.until("on_tool_start").await;
 
-    // While it runs elsewhere.
+    // The thread runs on the other server.
     let list = second.get("ann", "/agents/default/threads").send().await;
     let list = list.ok(200);
     assert_eq!(
@@ -72,7 +72,7 @@ async fn replica_continues_the_threads_of_one_that_was_killed() {
             if reply.status == 409 {
                 break;
             }
-            // The answer to a stream begins when its run takes too long to open.
+            // The run took too long to open, so its stream had already begun.
             reply = send().await;
         }
         reply.error(409);
@@ -100,7 +100,7 @@ async fn replica_continues_the_threads_of_one_that_was_killed() {
         "{last:?}"
     );
 
-    // After the lease has expired, here and on a server that was started since.
+    // The lease has expired: for this server, and for one that was started since.
     let third = ServerProcess::start(folder, &variables);
     for server in [&second, &third] {
         let thread = server.get("ann", THREAD).send().await.ok(200);

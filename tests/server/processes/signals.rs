@@ -18,7 +18,7 @@ async fn server_that_gets_a_signal_stores_its_runs_and_ends_with_success() {
         let pid = server.child.id().to_string();
         let status = Command::new("kill").args([signal, &pid]).status().unwrap();
         assert!(status.success());
-        // The run is interrupted, and the stream has its end.
+        // The run is interrupted, and its stream is complete.
         assert_eq!(stream.events().await.last().unwrap().event, "error");
         let status = server.child.wait().unwrap();
         assert_eq!(status.code(), Some(0), "{signal}: {status}");
@@ -49,7 +49,7 @@ async fn server_that_gets_a_signal_stores_the_runs_of_all_its_users() {
     let status = Command::new("kill").args(["-INT", &pid]).status().unwrap();
     assert!(status.success());
     for stream in streams {
-        // Each run was stopped and stored, none was dropped at the end of the time.
+        // Each run was stopped and stored; no run was dropped at the end of the time.
         let end = stream.events().await.pop().unwrap();
         let is_stop = end.data.contains("\"reason\":\"aborted_tools\"");
         assert!(end.event == "error" && is_stop, "{end:?}");

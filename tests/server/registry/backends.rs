@@ -145,7 +145,7 @@ async fn files_in_memory_of_a_user_and_their_users_are_limited() {
     create("one_more").await.unwrap();
 }
 
-/// The program that takes the place of `docker`, in a folder for its state.
+/// A fake engine in place of `docker`, with a folder for its state.
 #[cfg(all(feature = "docker", target_os = "linux"))]
 struct Engine(tempfile::TempDir);
 

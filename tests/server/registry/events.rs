@@ -1,4 +1,4 @@
-//! The events for clients that watch a registry.
+//! Events for clients that observe a registry.
 
 use agentcore::config::AgentConfig;
 use agentcore::registry::EventBus;

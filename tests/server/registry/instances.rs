@@ -256,7 +256,7 @@ async fn user_may_switch_only_what_the_template_has_on() {
     assert!(hooks(&guarded).is_empty());
 }
 
-/// A registry whose template has files in a folder, and the number of the agents that were made.
+/// Creates a registry whose template stores files in a folder, and a counter of the created agents.
 fn counted(folder: &std::path::Path) -> (Registry, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = count.clone();
@@ -388,7 +388,7 @@ async fn skills_are_those_of_the_configuration() {
     );
 }
 
-/// As a server has it: the call waits longer than the default store keeps a session.
+/// The call waits longer than the default store keeps a session, as on a server.
 #[tokio::test(start_paused = true)]
 async fn call_that_waits_in_the_default_store_is_decided_hours_later() {
     let model = ScriptedModel::new().call("act", json!({})).say("Done.");

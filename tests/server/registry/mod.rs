@@ -1,4 +1,4 @@
-//! One agent for each user.
+//! Agents of a registry, one for each user.
 
 mod backends;
 mod events;
@@ -11,7 +11,8 @@ use agentcore::config::{AgentConfig, BackendCfg};
 use agentcore::registry::Registry;
 use agentcore::testing::ScriptedModel;
 
-/// A registry whose agents answer with `model`, and its agent `default` with files in memory.
+/// Creates a registry whose agents use `model`, with the template `default`, whose files are in
+/// memory.
 pub fn registry(model: ScriptedModel) -> Registry {
     let registry = empty(model);
     let config = AgentConfig::new("m").with_backend(BackendCfg::state());

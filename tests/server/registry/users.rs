@@ -1,4 +1,4 @@
-//! Two users see nothing of each other.
+//! Separation of users: none sees data of another one.
 
 use agentcore::config::{AgentConfig, BackendCfg, Config, MemoryCfg};
 use agentcore::session::ListQuery;
@@ -217,7 +217,7 @@ async fn agents_that_name_the_same_store_share_its_sessions() {
     );
 }
 
-/// A file of a new program: no `workdir`, and the skills next to the file.
+/// The file has no `workdir`, and the skills are next to it, as in a new project.
 #[tokio::test]
 async fn skills_next_to_the_file_are_found_in_the_workspace_of_each_user() {
     const SKILL: &str = "---\nname: greet\ndescription: Greets\n---\nSay hello.";

@@ -222,7 +222,7 @@ async fn ai_sdk_client_with_the_last_messages_alone_removes_no_earlier_ones() {
     assert!(text.contains("load the thread again"), "{text}");
     assert_eq!(messages().await, stored);
 
-    // By its id, which the new input has as well.
+    // The message is identified by its id, which the new input has as well.
     for _ in 0..2 {
         let chunks = run(&server, AI_SDK, body("Two", "Two", "regenerate-message")).await;
         assert!(

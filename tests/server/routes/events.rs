@@ -1,4 +1,4 @@
-//! Streams that are opened without beginning a run.
+//! Event streams that do not begin a run.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -70,7 +70,7 @@ async fn events_after_a_value_that_is_no_id_begin_with_the_state() {
     let ag_ui = ag_ui.events().await;
     let has_snapshot = |event: &Event| event.data.contains("MESSAGES_SNAPSHOT");
     assert!(ag_ui.iter().any(has_snapshot), "{ag_ui:?}");
-    // A reader that has received nothing sends none, or an empty one.
+    // A reader without events sends no id, or an empty one.
     let events = server.get(EVENTS).header("last-event-id", "");
     assert_eq!(events.open().await.events().await, whole);
 }
@@ -114,7 +114,7 @@ async fn events_without_a_run_are_a_204_and_without_a_thread_a_404() {
     );
 }
 
-/// Such as while a background task runs, or the other calls of an answer.
+/// A background task or the other calls of an answer may hold the thread.
 #[tokio::test]
 async fn events_of_a_thread_that_is_held_elsewhere_last_until_it_is_released() {
     let answered = json!({
@@ -157,7 +157,7 @@ async fn events_of_a_thread_that_is_held_elsewhere_last_until_it_is_released() {
     }
 }
 
-/// Counts the leases of a store.
+/// A spy that counts the leases of a store.
 struct Leases(Arc<AtomicUsize>);
 
 impl Spy for Leases {
@@ -188,7 +188,8 @@ async fn events_of_an_interrupted_thread_take_no_lease() {
     assert_eq!(server.get(EVENTS).open().await.status, 204);
     assert_eq!(interrupted().await, true);
 
-    // While another process has it, the state comes and nothing is reported as interrupted.
+    // While another process holds the thread, only the state is sent and nothing is reported as
+    // interrupted.
     let lease = store.lease("th").await.unwrap();
     let mut events = server.get(EVENTS).open().await;
     assert_eq!(events.event().await.unwrap().event, "state");
@@ -198,7 +199,8 @@ async fn events_of_an_interrupted_thread_take_no_lease() {
     assert_eq!(leases.load(Ordering::Relaxed), 0);
 }
 
-/// Copies the messages of each load, as a store on a disk does, and looks whether they still exist.
+/// Copies the messages of each load, as a store on a disk does, and keeps weak references to the
+/// copies.
 #[derive(Clone, Default)]
 struct Copies(Arc<Mutex<Vec<Weak<Message>>>>);
 

@@ -238,7 +238,7 @@ async fn long_list_waits_for_the_space_of_other_replies_of_the_user() {
     let body = json!({"path": "large", "content": "x".repeat(24 * 1024 * 1024)});
     let upload = server.post("/agents/files/upload", body);
     upload.send().await.ok(200);
-    // The workspace of the user.
+    // Finds the workspace of the user.
     let mut workspace = folder.path().to_owned();
     while !workspace.join("large").exists() {
         let mut folders = std::fs::read_dir(&workspace).unwrap();
@@ -247,7 +247,7 @@ async fn long_list_waits_for_the_space_of_other_replies_of_the_user() {
     for number in 0..1_500 {
         std::fs::write(workspace.join(format!("{number:060}")), "").unwrap();
     }
-    // The socket has no place for all of it, so this reply holds the whole space.
+    // The socket buffer cannot hold the reply, so the reply occupies the whole space.
     let unread = server.get("/agents/files/download?path=large").open().await;
     assert_eq!(unread.status, 200);
     let list = || server.get("/agents/default/files/list").send();

@@ -1,4 +1,4 @@
-//! The steps of a run, the switches of hooks, backends.
+//! Steps of a run, switches of hooks, and backends.
 
 use agentcore::config::{AgentConfig, BackendCfg, HookChoice};
 use agentcore::hook::{before_agent, before_stop, post_tool_use, pre_tool_use};

@@ -1,4 +1,4 @@
-//! The routes, each over a real connection.
+//! The routes, each called over a real connection.
 
 mod agents;
 mod available;

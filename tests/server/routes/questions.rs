@@ -1,4 +1,4 @@
-//! Questions: `hitl` while the run waits, `resume` afterwards.
+//! Questions: `hitl` while the run waits, and `resume` afterwards.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ fn asking() -> AgentBuilder {
         .permissions(AskAlways)
 }
 
-/// A server whose questions wait for a decision at once.
+/// Starts a server whose questions are stored as pending at once.
 async fn parking() -> TestServer {
     let server = Server::new()
         .agent("default", asking())
@@ -29,7 +29,7 @@ async fn parking() -> TestServer {
     TestServer::start(server).await
 }
 
-/// A server whose questions wait for an answer.
+/// Starts a server whose runs wait for answers.
 async fn waiting() -> TestServer {
     let server = Server::new().agent("default", asking());
     TestServer::start(server.ask_wait(Duration::from_secs(3_600))).await
@@ -40,7 +40,7 @@ fn question_of(event: &Event) -> Value {
     json["data"].clone()
 }
 
-/// The call that waits in a thread.
+/// Starts a run in a thread, and returns its pending call.
 async fn parked(server: &TestServer, thread: &str) -> Value {
     let reply = server
         .post("/agents/invoke", input_in(thread, "Go"))
@@ -172,14 +172,14 @@ async fn decision_with_arguments_that_it_does_not_use_is_a_400_and_the_call_wait
     let reply = server.post("/agents/resume", body).send().await;
     let text = "the key \"args\" is only for the decision \"edit\"";
     assert_eq!(reply.error(400), text);
-    // A client may send all keys.
+    // A client may send all fields.
     let decision = json!({"decision": "allow", "args": null, "text": "", "picked": []});
     let body = decide(&call, "th", decision);
     let reply = server.post("/agents/resume", body).send().await.ok(200);
     assert_eq!(reply["response"], "Done: acted with 1");
 }
 
-/// The server's limit of 24 hours applies to an agent without an expiry or with a longer one.
+/// The server's limit of 24 hours applies to agents without an expiry and with a longer one.
 #[tokio::test]
 async fn shorter_expiry_of_an_agent_stays() {
     let hours = |count: u64| Duration::from_secs(count * 3_600);
@@ -306,7 +306,7 @@ async fn resume_through_another_agent_is_a_409_and_the_call_waits_on() {
     assert_eq!(reply["response"], "Done: acted with 1");
 }
 
-/// A server of two agents without names, whose questions wait for a decision at once.
+/// Starts a server with two agents without names, whose questions are stored as pending at once.
 async fn parking_without_names(store: ThreadStore) -> TestServer {
     let server = Server::new()
         .agent("careful", asking())
@@ -332,7 +332,7 @@ async fn resume_through_another_agent_without_a_name_is_a_409() {
     assert_eq!(reply["response"], "Done: acted with 1");
 }
 
-/// As sessions of earlier versions have them.
+/// Sessions of earlier versions have such calls.
 #[tokio::test]
 async fn call_without_the_id_of_its_agent_is_resumed_by_any_agent_of_the_name() {
     let store = ThreadStore::new();
@@ -368,7 +368,7 @@ async fn list_marks_the_threads_that_wait_for_a_person() {
     let call = parked(&server, "th").await;
     let reply = server.post("/agents/default/threads/th/fork", json!({}));
     let copy = reply.send().await.ok(201)["thread_id"].to_string();
-    // What a copy has waits where it was asked about.
+    // The calls of a fork wait in the original thread.
     let mut marks = vec![(copy, Some(0)), ("\"th\"".to_owned(), Some(1))];
     marks.sort();
     assert_eq!(pending().await, marks);

@@ -118,7 +118,7 @@ async fn long_reply_of_a_run_waits_for_the_space_of_others_of_the_user() {
     let server = Server::new().agent("default", AgentBuilder::new(model));
     let server = TestServer::start(server.limits(limits)).await;
     let invoke = |text| server.post("/agents/invoke", input(text));
-    // The socket has no place for all of it, so this reply holds the whole space.
+    // The socket buffer cannot hold the reply, so the reply occupies the whole space.
     let unread = invoke("one").open().await;
     let second = server.post("/agents/invoke", input_in("second", "two"));
     let mut second = Box::pin(second.send());
@@ -132,7 +132,7 @@ async fn long_reply_of_a_run_waits_for_the_space_of_others_of_the_user() {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // Far more than it takes to make the reply.
+        // Much longer than the reply takes.
         tokio::time::sleep(Duration::from_secs(4)).await;
     };
     tokio::select! {

@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::agents::{AskAlways, Gate, caller, echo, input_in};
 use crate::http::TestServer;
 
-/// A server whose agents `a` and `b` share a store, and `c` has one of its own. `a` waits in a
-/// call.
+/// Starts a server whose agents `a` and `b` share a store, and whose agent `c` has one of its own.
+/// The tool of `a` waits for the gate.
 async fn gated() -> (TestServer, Gate) {
     let (gate, tool) = Gate::new();
     let server = Server::new()

@@ -158,7 +158,7 @@ async fn description_has_the_formats_of_streams_and_the_errors_of_public_routes(
     }
 }
 
-/// The schema itself, or the one that it refers to.
+/// Returns the schema, or the one that it refers to.
 fn resolved<'a>(schema: &'a Value, document: &'a Value) -> &'a Value {
     let target = schema.get("$ref").and_then(Value::as_str);
     let pointer = target.map(|target| target.strip_prefix('#').unwrap());

@@ -1,4 +1,4 @@
-//! Threads: lists, states, forks, titles, removal.
+//! Threads: lists, states, forks, titles and removal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -286,7 +286,7 @@ async fn thread_without_a_response_is_interrupted_whatever_ended_its_run() {
     }
 }
 
-/// Without the engine of its containers, an agent runs nothing, and its threads are there.
+/// Without its container engine, an agent cannot run, but its threads are available.
 #[cfg(feature = "docker")]
 #[tokio::test]
 async fn threads_and_tools_of_an_agent_need_no_container() {
@@ -329,7 +329,7 @@ async fn threads_and_tools_of_an_agent_need_no_container() {
     assert_eq!(skills.ok(200)["skills"], json!([]));
 }
 
-/// Counts the loads in progress.
+/// A spy that counts the loads in progress.
 #[derive(Clone, Default)]
 struct Loads {
     open: Arc<AtomicUsize>,
@@ -385,7 +385,7 @@ async fn requests_that_wait_for_space_let_others_load_threads() {
     let limits = ServerLimits::default().with_runs(runs);
     let server = Server::new().agent("default", echo()).store(store.clone());
     let server = TestServer::start(server.limits(limits)).await;
-    // The socket has no place for all of it, so this reply holds the whole space.
+    // The socket buffer cannot hold the reply, so the reply occupies the whole space.
     let path = "/agents/default/threads/th";
     let _unread = server.get(path).open().await;
     let _lease = store.lease("th").await.unwrap();
@@ -400,12 +400,12 @@ async fn requests_that_wait_for_space_let_others_load_threads() {
     }
 }
 
-/// The users and numbers of the threads of [`stored_threads`].
+/// Returns the users and numbers of the threads in [`stored_threads`].
 fn threads() -> impl Iterator<Item = (usize, usize)> {
     (0..6).flat_map(|user| (0..4).map(move |number| (user, number)))
 }
 
-/// A store with four threads of each of six users.
+/// Creates a store with four threads of each of six users.
 async fn stored_threads() -> ThreadStore {
     let store = ThreadStore::new();
     for (user, number) in threads() {
@@ -443,14 +443,14 @@ async fn changes_of_threads_are_loads_of_the_server() {
         for reply in join_all(requests).await {
             assert!((200..300).contains(&reply.status), "{}", reply.text());
         }
-        // A thread that is removed is loaded again under the permit of a list.
+        // A thread that is removed is loaded a second time under the permit of a list.
         let max = if method == "DELETE" { 18 } else { 16 };
         let most = loads.most.load(Ordering::Relaxed);
         assert!((16..=max).contains(&most), "{method} {path}: {most}");
     }
 }
 
-/// Counts the lists in progress, which wait for permits.
+/// A spy that counts the lists in progress and makes them wait for permits.
 #[derive(Clone)]
 struct Lists {
     open: Arc<AtomicUsize>,
@@ -489,7 +489,7 @@ async fn lists_of_a_store_are_few_and_stop_no_loads() {
         while lists.open.load(Ordering::Relaxed) < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // All other requests wait by now.
+        // By now, all other requests wait.
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!(lists.open.load(Ordering::Relaxed), 2);
         let request = server.get("/agents/default/threads/th_5_0");

@@ -12,7 +12,7 @@ use crate::agents::{Gate, caller, input_in};
 use crate::http::TestServer;
 use crate::kit::spied_store::{Spied, Spy};
 
-/// A point at which one load is held back.
+/// A point at which one load is paused.
 #[derive(Clone)]
 struct Hold {
     is_due: Arc<AtomicBool>,
@@ -36,12 +36,12 @@ impl Hold {
         }
     }
 
-    /// Holds the next load back.
+    /// Pauses the next load.
     fn set(&self) {
         self.is_due.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until a load is held back.
+    /// Waits until a load is paused.
     async fn begun(&self) {
         self.begun.acquire().await.unwrap().forget();
     }
@@ -51,7 +51,7 @@ impl Hold {
     }
 }
 
-/// Holds loads back before and after they have read.
+/// A spy that pauses loads before or after they have read.
 #[derive(Clone)]
 struct HeldLoads {
     before: Hold,
@@ -97,7 +97,7 @@ async fn send_while_the_run_ends<T>(
         gate.open();
         stream.events().await;
         loads.after.end();
-        // For a later run.
+        // Allows a later run.
         gate.open();
     };
     let (reply, ()) = tokio::join!(request(&server), run_end);
@@ -122,7 +122,7 @@ async fn send_before_a_run_begins<T>(
         gate.open();
         stream.events().await;
         loads.after.end();
-        // For a later run.
+        // Allows a later run.
         gate.open();
     };
     let (reply, ()) = tokio::join!(request(&server), run);
@@ -140,7 +140,7 @@ async fn run_again(server: &TestServer) {
     run.open().await.events().await;
 }
 
-/// Holds that the state of the last run begins with the messages of the run before it.
+/// Asserts that the state of the last run begins with the messages of the run before it.
 async fn assert_state_has_the_run_before(server: &TestServer) {
     let events = server.get("/agents/default/threads/th/events");
     let mut events = events.header("last-event-id", "other:1").open().await;

@@ -1,4 +1,4 @@
-//! The traces of runs.
+//! Traces of runs.
 
 use agentcore::hooks::TracingHook;
 use agentcore::server::Server;

@@ -12,12 +12,12 @@ struct Rules {
     is_started: bool,
     is_over: bool,
     open: BTreeSet<(&'static str, String)>,
-    /// The subagent of each id, by kind.
+    /// The subagent that owns each id, by kind.
     owners: BTreeMap<(&'static str, String), Option<String>>,
     closed_subagents: BTreeSet<String>,
 }
 
-/// Checks the events of a stream, of a whole one if `is_whole`.
+/// Checks the events of a stream, which is complete if `is_whole`.
 pub fn check(events: &[SseEvent], is_whole: bool) -> Rule {
     let mut rules = Rules::default();
     for event in events {
@@ -97,7 +97,7 @@ impl Rules {
         }
     }
 
-    /// Steps are named by agent.
+    /// Returns the key of an id. The keys of steps include the agent.
     fn key(kind: &'static str, key: &str, json: &Value) -> Result<(&'static str, String), String> {
         let id = text(json, key)?;
         let owner = json["subagentRunId"].as_str().unwrap_or_default();

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use agentcore::server::SseEvent;
 use serde_json::Value;
 
-/// Checks the chunks of a stream, of a whole one if `is_whole`. The calls that wait from an
-/// earlier run are known to the client.
+/// Checks the chunks of a stream, which is complete if `is_whole`. The client has `known_calls`
+/// from an earlier run, where they were pending.
 pub fn check(
     events: &[SseEvent],
     known_calls: impl IntoIterator<Item = String>,

@@ -29,7 +29,7 @@ pub fn encoder(recording: &Recording, format: StreamFormat) -> Encoder {
     Encoder::new(format, options)
 }
 
-/// The events of a whole run.
+/// Returns the events of a complete run.
 pub fn encode(recording: &Recording, format: StreamFormat) -> Vec<SseEvent> {
     let mut encoder = encoder(recording, format);
     let mut events = Vec::new();
@@ -89,13 +89,13 @@ fn format_is_chosen_by_query_then_accept() {
     }
 }
 
-/// The message of a model that calls the tool `read` as `call_1`.
+/// A message in which the model calls the tool `read` as `call_1`.
 fn calling() -> Message {
     let call = ToolCall::new("call_1", "read", json!({"path": "a.txt"}));
     Message::ai([Part::ToolCall(call)])
 }
 
-/// Two reports of the progress of `call_1`, its result, and the end of the run.
+/// Returns two progress reports of `call_1`, its result, and the end of the run.
 fn rest_of_the_run(first_seq: u64) -> Vec<SdkMessage> {
     let envelope = |offset: u32| Envelope::new("th", first_seq + u64::from(offset));
     let progress = |offset: u32| {
@@ -111,7 +111,7 @@ fn rest_of_the_run(first_seq: u64) -> Vec<SdkMessage> {
     ]
 }
 
-/// The kinds of the chunks of the AI SDK.
+/// Returns the kinds of the chunks of the AI SDK.
 fn kinds(events: &[SseEvent]) -> Vec<String> {
     let chunks = events.iter().filter(|event| event.data != "[DONE]");
     let kinds = chunks.map(|event| {
@@ -202,7 +202,7 @@ fn ai_sdk_answer_that_was_cut_off_ends_with_its_length() {
     }
 }
 
-/// The first message of a run.
+/// Returns the first message of a run.
 fn init() -> SdkMessage {
     let init = json!({"type": "system", "subtype": "init", "session_id": "th", "seq": 0});
     serde_json::from_str(&init.to_string()).unwrap()

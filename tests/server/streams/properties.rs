@@ -13,8 +13,8 @@ use serde_json::json;
 use super::formats::FORMATS;
 use super::{ag_ui_rules, ai_sdk_rules};
 
-/// A message without its place in the stream: the number of the agent, from 0 for the run's own,
-/// and the kind with a small number.
+/// A message without its position in the stream: the number of the agent, where 0 is that of the
+/// run, and the kind with a small number.
 type Draft = (u8, u8, u8);
 
 fn envelope(agent: u8, seq: u64) -> Envelope {

@@ -1,4 +1,4 @@
-//! Recorded runs of scripted models, with their ids and times replaced by fixed ones.
+//! Recorded runs of scripted models, whose ids and times are replaced by fixed ones.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use agentcore::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// A run, as the server has it.
+/// A run as the server sees it.
 pub struct Recording {
     pub name: &'static str,
     /// The session before the run.
     pub before: AgentState,
     pub input: Vec<Message>,
     pub messages: Vec<SdkMessage>,
-    /// The session after it.
+    /// The session after the run.
     pub after: AgentState,
 }
 
@@ -89,8 +89,8 @@ fn scout() -> Agent {
     scout.include_partial_messages(true).build().unwrap()
 }
 
-/// The agent of the story: it reads two files at once, is refused a third call, keeps a task list,
-/// begins an answer twice, sends a scout, and asks before it publishes.
+/// The agent of the story: it reads two files concurrently, is refused a third call, keeps a task
+/// list, begins an answer twice, starts the subagent `scout`, and asks before it publishes.
 fn lead(model: ScriptedModel) -> Agent {
     builder(model)
         .hook(TodoListHook::new())
@@ -104,7 +104,7 @@ fn lead(model: ScriptedModel) -> Agent {
         .unwrap()
 }
 
-/// The story up to the call that waits, and after it was allowed.
+/// The story up to the pending call, and after that call was allowed.
 pub async fn story() -> [Recording; 2] {
     let model = ScriptedModel::new()
         .step(
@@ -164,7 +164,7 @@ pub async fn interrupt() -> Recording {
     record("interrupt", run, AgentState::new("th_3"), &["Tell"]).await
 }
 
-/// All recordings.
+/// Returns all recordings.
 pub async fn recordings() -> Vec<Recording> {
     let mut recordings = Vec::from(story().await);
     recordings.push(failure().await);
@@ -213,7 +213,7 @@ impl Fixed {
     fn value<T: serde::Serialize + serde::de::DeserializeOwned>(&mut self, value: &T) -> T {
         let mut json = serde_json::to_value(value).unwrap();
         self.fix(&mut json);
-        // Messages are read from text.
+        // Messages can be deserialized only from text.
         serde_json::from_str(&json.to_string()).unwrap()
     }
 
@@ -238,7 +238,7 @@ impl Fixed {
         }
     }
 
-    /// A text with every UUID in it replaced by a numbered one.
+    /// Returns a text in which every UUID is replaced by a numbered one.
     fn text(&mut self, text: &str) -> String {
         let mut fixed = String::new();
         let mut rest = text;
@@ -257,7 +257,8 @@ impl Fixed {
     }
 }
 
-/// A text with zeros in place of the part of an answer's id in each id of a subagent's session.
+/// Returns a text with zeros in place of the part of an answer's id in each id of a subagent's
+/// session.
 fn without_answer_ids(text: &str) -> String {
     let mut parts = text.split(":sub:");
     let mut fixed = parts.next().unwrap_or_default().to_owned();
@@ -270,7 +271,7 @@ fn without_answer_ids(text: &str) -> String {
     fixed
 }
 
-/// The length of the UUID at this place, with its hyphens or without.
+/// Returns the length of the UUID at this offset, with its hyphens or without.
 fn uuid_len(text: &str, at: usize) -> Option<usize> {
     let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_hyphenated = |part: &str| {
