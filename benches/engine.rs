@@ -1,6 +1,6 @@
-//! The loop without a network: what a turn, a hook and a run cost.
+//! The agent loop without a network: the cost of a turn, a hook and a run.
 //!
-//! A sample is a whole run; see `README.md` for what the numbers mean.
+//! A sample is a complete run; `README.md` explains the numbers.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use futures::future::join_all;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-/// The number of tool turns of a run of the loop bench, before its answer.
+/// The number of turns with tools in a run of the loop bench, before its answer.
 const TURNS: usize = 50;
 
 fn runtime() -> Runtime {
@@ -23,8 +23,8 @@ fn runtime() -> Runtime {
     builder.enable_all().build().unwrap()
 }
 
-/// Calls a tool until it was called `turns` times, then answers. A call's number is the history's
-/// length, so that none repeats.
+/// A model that calls a tool `turns` times, then answers. The id of a call has the length of the
+/// history, so that each id is unique.
 fn model(turns: usize) -> FunctionModel {
     FunctionModel::new(move |request| {
         let messages = request.messages.as_slice();
@@ -91,7 +91,7 @@ fn onion_depth(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Turns behind a history of 2,000 messages against the same turns alone.
+/// Measures turns after a history of 2,000 messages, and the same turns alone.
 fn long_history(criterion: &mut Criterion) {
     let runtime = runtime();
     let agent = builder(TURNS).build().unwrap();

@@ -1,7 +1,7 @@
-//! The load of a gateway: many sessions at once, each with messages that wait for each other.
+//! The load of a gateway: many concurrent sessions with messages that are processed in order.
 //!
-//! `0 ms` is the work of the gateway and the loop alone; with `20 ms`, the model takes as long for
-//! each message, so that 20 messages of a session take at least 400 ms.
+//! `0 ms` measures the gateway and the loop alone. With `20 ms`, the model takes this time for each
+//! message, so that 20 messages of a session take at least 400 ms.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn model(delay: Duration) -> FunctionModel {
     })
 }
 
-/// Answers all messages of all sessions.
+/// Processes all messages of all sessions.
 async fn load(delay: Duration) {
     let bus = InProcessBus::new(SESSIONS * MESSAGES);
     let builder = Gateway::builder(AgentBuilder::new(model(delay))).bus(bus.clone());

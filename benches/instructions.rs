@@ -22,29 +22,30 @@ use traffic::{Dialect, Reply, Server};
 
 const INPUT: &str = "What is the weather like in Lisbon this week?";
 
-/// The work that both clients do `units` times.
+/// Work that both clients do `units` times.
 struct Scenario {
-    /// The name that chooses it on the command line.
+    /// The name on the command line.
     name: &'static str,
     what: &'static str,
     dialect: Dialect,
     kind: Kind,
-    /// The number of units of the shorter of the two counted runs; the longer has twice as many.
+    /// The number of units of the shorter of the two measured runs; the longer one has twice as
+    /// many.
     units: usize,
     bar: f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// One run after the other.
+    /// Consecutive runs.
     Turns { partial: bool },
-    /// One run of this many turns with tools.
+    /// One run with this many turns with tools.
     Tools,
-    /// Tool turns behind a long history.
+    /// Turns with tools after a long history.
     History,
-    /// One answer of this many deltas.
+    /// One answer with this many deltas.
     Deltas { partial: bool },
-    /// This many runs at once.
+    /// This many concurrent runs.
     AtOnce,
 }
 
@@ -302,7 +303,7 @@ fn dialect(word: &str) -> Dialect {
     known.expect("`chat` or `messages`").2
 }
 
-/// Returns a history of 2 MB: 2,000 messages of a kilobyte.
+/// Returns a history of 2 MB: 2,000 messages of one kilobyte.
 fn long_history() -> Vec<(&'static str, String)> {
     let text = "A sentence of a conversation that has gone on for \"quite\" some time. ".repeat(15);
     (0..2_000)
@@ -367,7 +368,7 @@ fn client(ours: bool, scenario: &Scenario, units: usize, address: &str) {
     println!("{}", cpu_nanos());
 }
 
-/// Calls `run` as often as `runs`, and returns the number of turns.
+/// Calls `run` `runs` times, and returns the number of turns.
 async fn repeat<F>(runs: usize, at_once: bool, run: impl Fn() -> F) -> usize
 where
     F: Future<Output = usize> + Send + 'static,
@@ -383,7 +384,7 @@ where
     turns
 }
 
-/// Parks `units` agents in a call and prints how much memory the process has.
+/// Starts `units` agents that wait for a response, and prints the memory of the process.
 fn idle(ours: bool, dialect: Dialect, reply: Reply, units: usize, address: &str) {
     let base = format!("http://{address}/{reply}");
     block_on(async {
@@ -406,7 +407,7 @@ fn idle(ours: bool, dialect: Dialect, reply: Reply, units: usize, address: &str)
     println!("{}", anonymous_bytes());
 }
 
-/// The processor time of this process so far.
+/// Returns the processor time of this process so far.
 fn cpu_nanos() -> u64 {
     let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split(' ')
@@ -415,7 +416,7 @@ fn cpu_nanos() -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns the anonymous memory of this process. It has no pages of the program's file, which the
+/// Returns the anonymous memory of this process. It excludes pages of the program's file, which the
 /// kernel loads and drops at any time. The counters in `/proc/self/status` are not exact.
 fn anonymous_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
@@ -425,7 +426,7 @@ fn anonymous_bytes() -> u64 {
     kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// The measure of a client's work.
+/// The measure of work.
 #[derive(Clone, Copy, PartialEq)]
 enum Meter {
     Cpu,
@@ -439,7 +440,7 @@ fn table(words: &[&str]) {
         Meter::Cpu
     };
 
-    // `cargo bench` says `--bench`; without it this is a test that everything works.
+    // `cargo bench` adds `--bench`; without it, this is a test of the scenarios.
     let smoke = meter == Meter::Cpu && !words.contains(&"--bench");
     let filter = |name: &str| {
         let mut wanted = words
@@ -482,7 +483,7 @@ fn table(words: &[&str]) {
         }
 
         if smoke {
-            // So short a run says nothing about costs.
+            // The numbers of so short a run are meaningless.
             println!("{}: works", scenario.name);
             continue;
         }
@@ -500,7 +501,7 @@ fn table(words: &[&str]) {
         }
     }
 
-    // CPU time depends on what else the machine does.
+    // CPU time depends on the load of the machine.
     if meter == Meter::Callgrind && !over_bars.is_empty() {
         eprintln!("over their bars: {}", over_bars.join(", "));
         std::process::exit(1);
@@ -520,7 +521,8 @@ fn table(words: &[&str]) {
     }
 }
 
-/// Returns the cost of a unit: a run of twice the units, less one of them.
+/// Returns the cost of a unit: the difference between a run of twice the units and a run of the
+/// units, per unit.
 fn cost(meter: Meter, ours: bool, scenario: &Scenario, units: usize) -> f64 {
     let measure = |units: usize| {
         let server = Server::start().unwrap();

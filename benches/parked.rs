@@ -1,7 +1,7 @@
 //! The memory of agents that wait for their model.
 //!
-//! Each row is measured in a process of its own, and servers have one of theirs. Sockets need a
-//! limit of open files above their number (`ulimit -n`).
+//! Each row is measured in a process of its own, and servers have another one. Rows with sockets
+//! need a limit on open files above their number (`ulimit -n`).
 #![allow(clippy::unwrap_used, dead_code, missing_docs, unreachable_pub)]
 
 mod bare;
@@ -63,7 +63,7 @@ fn main() {
 }
 
 fn table(is_measured: bool) {
-    // Fewer are a check that it works.
+    // With a smaller scale, this is a test of the bench.
     let scale = if is_measured { 1 } else { 1_000 };
     let in_process = 100_000 / scale;
     row(
@@ -96,7 +96,7 @@ fn row(name: &str, bytes: u64, count: usize) {
     );
 }
 
-/// The memory that so many agents take, in a process of its own.
+/// Returns the memory of `count` agents, measured in a process of its own.
 fn measure(who: &str, count: usize, address: &str, certificate: Option<&str>) -> u64 {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["park", who, &count.to_string(), address]);
@@ -111,7 +111,7 @@ fn measure(who: &str, count: usize, address: &str, certificate: Option<&str>) ->
         .unwrap()
 }
 
-/// Parks so many agents and prints how much memory they take.
+/// Starts `count` agents that wait, and prints their memory.
 fn park(who: &str, count: usize, address: &str) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
@@ -166,12 +166,12 @@ async fn park_bare(count: usize, address: &str) {
 }
 
 async fn print_growth(before: u64) {
-    // Until all requests have been sent.
+    // Waits until all requests are sent.
     tokio::time::sleep(Duration::from_secs(8)).await;
     println!("{}", anonymous_bytes().saturating_sub(before));
 }
 
-/// Returns the anonymous memory of this process. It has no pages of the program's file, which the
+/// Returns the anonymous memory of this process. It excludes pages of the program's file, which the
 /// kernel loads and drops at any time.
 fn anonymous_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();

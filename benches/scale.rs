@@ -1,9 +1,9 @@
-//! Agents at once over each store: turns a second.
+//! Concurrent agents with each store: turns per second.
 //!
-//! A turn is an answer of the model with a call, and its result. `files` and `database` are in a
-//! folder below the current one, whose disk is measured. PostgreSQL and Redis are measured where
-//! `AGENTCORE_TEST_POSTGRES` and `AGENTCORE_TEST_REDIS` name servers; each measurement uses tables
-//! and keys of its own, which stay.
+//! A turn is an answer of the model with a call, and the result of the call. `files` and `database`
+//! are in a folder below the current one, whose disk is measured. PostgreSQL and Redis are measured
+//! if `AGENTCORE_TEST_POSTGRES` and `AGENTCORE_TEST_REDIS` name servers; each measurement uses
+//! tables and keys of its own, which are not removed.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 use std::path::Path;
@@ -20,7 +20,7 @@ use serde_json::json;
 
 const AGENTS: [usize; 2] = [10, 100];
 
-/// Calls a tool so many times, then answers.
+/// A model that makes `calls` calls of a tool, then answers.
 fn model(calls: usize) -> FunctionModel {
     FunctionModel::new(move |request| {
         let messages = request.messages.as_slice();
@@ -52,7 +52,7 @@ fn agent(turns: usize, store: &Arc<dyn SessionStore>) -> Agent {
     builder.max_turns(0).store(store.clone()).build().unwrap()
 }
 
-/// Runs so many agents at once and prints their turns a second.
+/// Runs concurrent agents, and prints their turns per second.
 async fn measure(name: &str, store: Arc<dyn SessionStore>, agents: usize, turns: usize) {
     let agent = agent(turns, &store);
     let start = Instant::now();
@@ -87,7 +87,7 @@ fn redis() -> Option<Arc<dyn SessionStore>> {
     Some(Arc::new(RedisStore::with_options(&url, options).unwrap()))
 }
 
-/// A prefix that no other run of this program has.
+/// Returns a prefix that no other run of this program uses.
 #[cfg(any(feature = "postgres", feature = "redis"))]
 fn prefix() -> String {
     format!("scale_{}", uuid::Uuid::new_v4().simple())
@@ -95,7 +95,7 @@ fn prefix() -> String {
 
 async fn measure_all(folder: &Path, turns: usize) {
     for agents in AGENTS {
-        // As many turns in all, so that each takes about as long.
+        // The total number of turns is the same, so that each measurement takes a similar time.
         let turns = (turns / agents).max(2);
         measure("memory", Arc::new(ThreadStore::new()), agents, turns).await;
         let files = folder.join(format!("files-{agents}"));
@@ -116,7 +116,7 @@ async fn measure_all(folder: &Path, turns: usize) {
 }
 
 fn main() {
-    // Without the argument that `cargo bench` adds, this is a check that it works.
+    // Without the argument that `cargo bench` adds, this is a test of the bench.
     let is_measured = std::env::args().any(|argument| argument == "--bench");
     let turns = if is_measured { 5_000 } else { 200 };
     let folder = tempfile::tempdir_in(".").unwrap();

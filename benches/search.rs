@@ -1,7 +1,7 @@
-//! Grep and Glob beside `rg` itself, on the same tree: a ratio of times.
+//! Grep and Glob compared with `rg` on the same tree, as a ratio of times.
 //!
-//! `rg` is a process, so what starting one costs is measured too and taken off. Without `rg` on
-//! the path there is nothing to compare with, and the bench says so.
+//! `rg` is a process, so the time of starting one is measured and subtracted. Without `rg` on the
+//! path, the bench prints that there is nothing to compare with.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ const WHOLE: Size = Size {
     files: 100,
     rounds: 15,
 };
-/// For a check that the bench works.
+/// The size for a test of the bench.
 const SMALL: Size = Size {
     folders: 3,
     files: 4,
@@ -46,7 +46,8 @@ fn plant(root: &Path, size: &Size) {
                 writeln!(text, "let value_{line} = compute({file}, {line}); // plain").unwrap();
             }
 
-            // One only, so that no limit ends a search before it has seen everything.
+            // There is only one match, so that no limit ends a search before it has read the whole
+            // tree.
             if (number, file) == (1, 1) {
                 text.push_str("fn needle_here() {}\n");
             }
@@ -57,7 +58,7 @@ fn plant(root: &Path, size: &Size) {
     }
 }
 
-/// The shortest of several times: what the work takes when nothing gets in its way.
+/// Returns the shortest of several times, which other load of the machine affects least.
 fn shortest(rounds: usize, mut work: impl FnMut()) -> Duration {
     let time = || {
         let start = Instant::now();
@@ -97,7 +98,7 @@ fn compare(
 }
 
 fn main() {
-    // As criterion does it: cargo says whether this is a measurement or a check.
+    // As with criterion, the argument distinguishes a measurement from a test.
     let measures = std::env::args().any(|arg| arg == "--bench");
     let size = if measures { WHOLE } else { SMALL };
     let held = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! The HTTP server: the latency that it adds to a run, requests a second, the memory of an idle
+//! The HTTP server: the latency that it adds to a run, requests per second, the memory of an idle
 //! session, and the load of 1,000 readers of one run.
 //!
-//! Without a harness, for the readers are measured side by side. With `--test` each part runs once
-//! with small numbers.
+//! There is no bench harness, because the readers are measured concurrently. With `--test`, each
+//! part runs once with small numbers.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -24,15 +24,15 @@ use futures::{StreamExt, stream};
 use http_client::{Client, TOKEN};
 use tokio::runtime::Runtime;
 
-/// The numbers of a measurement.
+/// The parameters of a measurement.
 struct Numbers {
-    /// The runs whose median is taken.
+    /// The number of runs whose median is used.
     runs: usize,
     connections: usize,
     requests: usize,
     sessions: usize,
     readers: usize,
-    /// The measurements of the readers with a slow one and without, in turns.
+    /// The number of measurements with a slow reader and without one, which alternate.
     rounds: usize,
     events: usize,
     /// The time between two events.
@@ -112,7 +112,7 @@ fn sorted(mut times: Vec<Duration>) -> Vec<Duration> {
     times
 }
 
-/// The resident memory of this process in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
@@ -120,7 +120,7 @@ fn resident() -> u64 {
 }
 
 /// Prints the latency that the server adds to a run. Runs with and without it alternate, so that
-/// other work of the machine affects both.
+/// other load of the machine affects both.
 async fn latency(numbers: &Numbers) {
     let store = ThreadStore::new();
     let alone = agent().store(store.clone()).build().unwrap();
@@ -174,11 +174,11 @@ async fn throughput(numbers: &Numbers) {
     server.handle.shutdown(Duration::from_secs(1)).await;
 }
 
-/// Prints the memory of a session that has had one run, whose log is no longer kept.
+/// Prints the memory of a session that has had one run and whose log of events was dropped.
 async fn idle_sessions(numbers: &Numbers, name: &str, store: impl SessionStore) {
     let server = serve(agent(), store, 0).await;
     let mut client = Client::connect(server.address).await;
-    // The buffers, and as many logs and traces as are kept.
+    // Fills the buffers, and the maximum number of logs and traces.
     for number in 0..numbers.sessions / 4 {
         client.invoke(Some(&format!("first_{number}"))).await;
     }
@@ -198,7 +198,7 @@ fn paced_model(emissions: Emissions, pause: Duration) -> FunctionModel {
     FunctionModel::stream(move |_request| {
         let emissions = emissions.clone();
         async move {
-            // The readers connect first.
+            // Waits until the readers are connected.
             tokio::time::sleep(Duration::from_secs(3)).await;
             let count = emissions.len();
             let pieces = stream::iter(0..count).then(move |number| {
@@ -215,7 +215,7 @@ fn paced_model(emissions: Emissions, pause: Duration) -> FunctionModel {
     })
 }
 
-/// Measures all readers of one run, with or without a further one that reads a byte a second.
+/// Measures all readers of one run, optionally with another one that reads one byte per second.
 /// Returns the time of the run and the delay at the 99th percentile.
 async fn load(numbers: &Numbers, has_slow_reader: bool) -> [Duration; 2] {
     let emissions: Emissions = Arc::new((0..numbers.events).map(|_| OnceLock::new()).collect());
@@ -261,8 +261,7 @@ async fn load(numbers: &Numbers, has_slow_reader: bool) -> [Duration; 2] {
     [time, at(&delays, 0.99)]
 }
 
-/// Prints the effect of a slow reader: the ratios of the medians of all rounds, with it and
-/// without.
+/// Prints the effect of a slow reader: the ratios of the medians of all rounds with and without it.
 async fn slow_reader(numbers: &Numbers) {
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..numbers.rounds {

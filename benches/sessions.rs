@@ -1,6 +1,6 @@
 //! The cost of a write to a session, by the length of the session.
 //!
-//! Files and databases are flushed to the disk each time; `memory` is what is left without them.
+//! Files and databases are flushed to the disk for each write; `memory` is the cost without that.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 use std::sync::Arc;
@@ -62,7 +62,7 @@ fn writes(criterion: &mut Criterion, name: &str, store: impl Fn() -> Arc<dyn Ses
             });
         });
 
-        // Last, for it makes the session longer.
+        // This is the last bench, because it makes the session longer.
         group.bench_function(BenchmarkId::new("append", len), |bencher| {
             bencher.iter(|| {
                 runtime

@@ -1,4 +1,4 @@
-//! Work on text and histories: decoding streams, counting tokens, repairing.
+//! Processing of text and histories: decoding of streams, token counts and repairs.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 use std::hint::black_box;
@@ -16,7 +16,7 @@ use serde_json::json;
 const EVENT: &str = "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"}}]}\n\n";
 const END: &str = "data: {\"id\":\"chatcmpl-1\",\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-/// The number of events of a stream: about a megabyte.
+/// The number of events of a stream, which then has about a megabyte.
 const EVENTS: usize = 8_000;
 
 /// The sizes of the pieces in which a stream arrives, in bytes.
@@ -63,8 +63,8 @@ fn sse(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A history of `len` messages, half of them calls and results. Every tenth result is missing
-/// when it is `broken`.
+/// Returns a history of `len` messages, half of which are calls and results. Every tenth result is
+/// missing if it is `broken`.
 fn history(len: usize, broken: bool) -> Messages {
     let mut messages = Vec::new();
     for number in 0..len / 4 {

@@ -1,4 +1,4 @@
-//! The Gemini API: parts are kept and sent back.
+//! The Gemini API: parts are stored and sent back.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,8 +1,8 @@
-//! The yardstick: the same traffic by hand, with reqwest, serde_json and a loop.
+//! A bare client for comparison: the same traffic with reqwest, serde_json and a loop.
 //!
-//! It does what a careful program without a library would: deltas are typed and borrowed, every
-//! message is encoded once, and a request is a copy of the bytes so far. It has no errors worth
-//! the name, no retries, no hooks, no budget, no session, no validation.
+//! It does what a careful program without a library would do: deltas are typed and borrowed, each
+//! message is encoded once, and a request is a copy of the bytes so far. It has no detailed errors,
+//! no retries, no hooks, no budget, no session and no validation.
 
 mod anthropic;
 mod gemini;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::ours::{CITY, tool_names, tool_schema};
 use crate::traffic::Dialect;
 
-/// A conversation: where it goes to, and its messages as bytes.
+/// A conversation: its address, and its messages as bytes.
 pub struct Conversation {
     dialect: Dialect,
     url: String,
@@ -29,7 +29,7 @@ pub struct Conversation {
     body: Vec<u8>,
 }
 
-/// One call of an answer.
+/// A call of an answer.
 #[derive(Default)]
 struct Call {
     id: String,
@@ -37,12 +37,12 @@ struct Call {
     args: String,
 }
 
-/// An answer, read to its end.
+/// An answer that was read to its end.
 #[derive(Default)]
 struct Answer {
     text: String,
     calls: Vec<Call>,
-    /// The items that are sent back as they arrived, in APIs that demand it.
+    /// The items that are sent back unchanged, in APIs that require it.
     items: Vec<String>,
     input_tokens: u64,
     output_tokens: u64,
@@ -119,7 +119,7 @@ impl Conversation {
         }
     }
 
-    /// Asks and runs calls until there is an answer without any. Returns the number of turns.
+    /// Sends requests and runs calls until an answer has no calls. Returns the number of turns.
     pub async fn run(&mut self, input: &str) -> usize {
         push_message(self.dialect, &mut self.body, "user", input);
         let mut turns = 0;
@@ -225,7 +225,7 @@ fn schema() -> &'static Value {
     SCHEMA.get_or_init(tool_schema)
 }
 
-/// A string that is borrowed where it can be.
+/// A string that is borrowed if possible.
 #[derive(Default, serde::Deserialize)]
 #[serde(transparent)]
 struct Str<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);

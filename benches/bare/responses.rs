@@ -1,4 +1,4 @@
-//! The Responses API, stateless: output items are kept and sent back.
+//! The Responses API without stored state: output items are kept and sent back.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

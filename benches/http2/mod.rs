@@ -1,4 +1,4 @@
-//! A server that speaks HTTP/2 over TLS and never answers, in a process of its own.
+//! A server with HTTP/2 over TLS that never answers, in a process of its own.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -22,7 +22,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts this very program again with the argument `serve-http2`.
+    /// Starts this program again with the argument `serve-http2`.
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -43,12 +43,12 @@ impl Server {
         }
     }
 
-    /// `localhost:port`
+    /// Returns `localhost:port`.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// The file with the certificate of its issuer.
+    /// Returns the file with the certificate of the issuer.
     pub fn certificate(&self) -> String {
         let path = self.folder.path().join("issuer.pem");
         path.to_str().unwrap().to_owned()
@@ -89,7 +89,7 @@ pub fn serve(certificate: &str) {
     println!("{connections}");
 }
 
-/// Keeps the requests of a connection, and the right to answer them, until it ends.
+/// Keeps the requests of a connection open until it ends.
 async fn serve_connection(acceptor: TlsAcceptor, stream: TcpStream) {
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
@@ -103,7 +103,7 @@ async fn serve_connection(acceptor: TlsAcceptor, stream: TcpStream) {
     }
 }
 
-/// Writes the certificate of a new issuer to `path`.
+/// Creates a TLS acceptor, and writes the certificate of its issuer to `path`.
 fn acceptor(path: &Path) -> TlsAcceptor {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

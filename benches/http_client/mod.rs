@@ -1,5 +1,4 @@
-//! A client that does as little as possible: it keeps its connection, and looks for numbers in
-//! what it reads.
+//! A minimal client: it keeps its connection open, and searches the responses for numbers.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -38,7 +37,7 @@ impl Client {
             .unwrap();
     }
 
-    /// Reads the head of a response, and returns the length of its body, if it has one.
+    /// Reads the head of a response, and returns the length of its body; 0 if there is none.
     async fn head(&mut self) -> usize {
         let (mut line, mut length) = (String::new(), 0);
         self.reader.read_line(&mut line).await.unwrap();
@@ -65,7 +64,7 @@ impl Client {
         self.response().await;
     }
 
-    /// A run to its end, in a new thread or in this one.
+    /// Makes a complete run, in a new thread or in this one.
     pub async fn invoke(&mut self, thread: Option<&str>) {
         self.send("POST", PATH, &input(thread)).await;
         self.response().await;
@@ -108,7 +107,7 @@ fn input(thread: Option<&str>) -> String {
     format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"Go\"}}]{thread}}}")
 }
 
-/// Reads the run of the bench at a byte a second.
+/// Reads the events of the run at one byte per second.
 pub async fn read_slowly(address: SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 * 1024).unwrap();

@@ -1,4 +1,4 @@
-//! The crate on the same traffic.
+//! This crate on the same traffic.
 
 use std::hint::black_box;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::traffic::Dialect;
 
-/// The system prompt, the same for both clients.
+/// The system prompt of both clients.
 pub const SYSTEM: &str = "You are a helpful assistant. Answer briefly.";
 
 /// The first part of a tool's result.
@@ -32,7 +32,7 @@ pub fn tool_schema() -> Value {
     })
 }
 
-/// An agent that talks to `base`.
+/// An agent that sends its requests to `base`.
 pub fn agent(dialect: Dialect, base: &str, tools: bool, partial_messages: bool) -> Agent {
     let builder = match dialect {
         Dialect::OpenAi => {
@@ -73,7 +73,7 @@ fn tool(name: &str) -> FuncTool {
     .side_effect(SideEffect::ReadOnly)
 }
 
-/// A history as the crate keeps it.
+/// Returns the history in the form of this crate.
 pub fn history(turns: &[(&str, String)], input: &str) -> Messages {
     let turns = turns.iter().map(|(role, text)| match *role {
         "user" => Message::human(text.as_str()),
@@ -82,7 +82,7 @@ pub fn history(turns: &[(&str, String)], input: &str) -> Messages {
     turns.chain([Message::human(input)]).collect()
 }
 
-/// Reads a run to its end, as a program that shows the text would. Returns the number of turns.
+/// Reads a run to its end, as a program that displays the text would. Returns the number of turns.
 pub async fn read(mut run: Run) -> usize {
     while let Some(message) = run.next().await {
         if let SdkMessage::Partial(_) = &message {

@@ -1,11 +1,11 @@
-//! Answers as the four APIs stream them.
+//! Answers in the wire formats of the four APIs.
 
 use super::{Dialect, anthropic, gemini, openai, responses};
 
 /// The number of deltas of a short answer.
 const SHORT: usize = 50;
 
-/// The deltas of a text, as they stand inside a string.
+/// The deltas of a text, escaped for a JSON string.
 const WORDS: [&str; 8] = [
     " the",
     " weather",
@@ -31,7 +31,7 @@ pub(super) fn deltas(dialect: Dialect, count: usize) -> String {
     }
 }
 
-/// An answer that begins and does not go on.
+/// An answer that begins and does not continue.
 pub(super) fn beginning(dialect: Dialect) -> String {
     match dialect {
         Dialect::OpenAi => openai::beginning(),
@@ -41,7 +41,7 @@ pub(super) fn beginning(dialect: Dialect) -> String {
     }
 }
 
-/// Four calls. `number` makes their ids and arguments differ from those of other answers.
+/// Four calls. `number` makes their ids and arguments different from those of other answers.
 pub(super) fn calls(dialect: Dialect, number: usize) -> String {
     let calls: Vec<_> = (0..4).map(|index| Call::new(number, index)).collect();
     match dialect {
@@ -57,7 +57,7 @@ pub(super) struct Call {
     pub(super) index: usize,
     pub(super) id: String,
     pub(super) name: String,
-    /// The pieces of its arguments, as they stand inside a string.
+    /// The pieces of the arguments, escaped for a JSON string.
     pub(super) pieces: [String; 5],
 }
 
@@ -78,7 +78,7 @@ impl Call {
         }
     }
 
-    /// The arguments as a value.
+    /// Returns the unescaped arguments.
     pub(super) fn args(&self) -> String {
         self.pieces.concat().replace('\\', "")
     }

@@ -1,6 +1,6 @@
-//! A server on the loopback that replays model answers, and what is asked of it.
+//! A server on the loopback interface that replays answers of models, and the requests to it.
 //!
-//! It runs in a process of its own: its work must not be counted as a client's.
+//! It runs in a process of its own, so that its work is not measured as that of a client.
 
 mod answers;
 mod anthropic;
@@ -14,20 +14,20 @@ pub use server::{Server, serve};
 use std::fmt;
 use std::str::FromStr;
 
-/// The reply of the server to a request. It is in the address: `/turn/v1/chat/completions`.
+/// The reply to a request. The address names it: `/turn/v1/chat/completions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reply {
     /// A short answer.
     Turn,
-    /// Four tool calls this many times, then a short answer, and again from the start.
+    /// Four tool calls, this many times, then a short answer; then again from the start.
     Tools(usize),
     /// A text of this many deltas.
     Deltas(usize),
-    /// Short answers once this many requests wait for theirs.
+    /// Short answers once this many requests are waiting.
     Gate(usize),
-    /// Nothing, ever.
+    /// No answer.
     Silence,
-    /// The beginning of an answer, then nothing.
+    /// The beginning of an answer without an end.
     Park,
 }
 

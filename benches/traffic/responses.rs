@@ -4,7 +4,7 @@ use super::answers::Call;
 
 const MESSAGE_ID: &str = "msg_67c9fdcf37fc8190ba82116e33fb28c507b8b0ad4e5eb654";
 
-/// The events of one answer, which are numbered.
+/// The events of an answer, which are numbered.
 struct Answer {
     text: String,
     number: usize,

@@ -1,4 +1,4 @@
-//! The server: HTTP/1.1 with kept connections, one thread.
+//! The server: HTTP/1.1 with persistent connections, on one thread.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader};
@@ -11,14 +11,14 @@ use tokio::sync::Barrier;
 
 use super::{Dialect, Reply, answers};
 
-/// The server as a child process, ended when this is dropped.
+/// The server as a child process, which ends when this is dropped.
 pub struct Server {
     child: Child,
     address: String,
 }
 
 impl Server {
-    /// Starts this very program again with the argument `serve`.
+    /// Starts this program again with the argument `serve`.
     pub fn start() -> io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("serve")
@@ -36,7 +36,7 @@ impl Server {
         })
     }
 
-    /// `127.0.0.1:port`
+    /// Returns `127.0.0.1:port`.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -48,7 +48,7 @@ impl Server {
         stream.write_all(b"GET /connections HTTP/1.1\r\n\r\n")?;
         let mut text = String::new();
         stream.read_to_string(&mut text)?;
-        // Not counting this one.
+        // The connection of this request does not count.
         let count: usize = text.parse().map_err(io::Error::other)?;
         Ok(count - 1)
     }
@@ -56,7 +56,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -68,7 +68,7 @@ struct State {
     /// The number of requests for each reply so far.
     counts: HashMap<Reply, usize>,
     gates: HashMap<usize, Arc<Barrier>>,
-    /// Answers that never differ.
+    /// The answers that are always the same.
     bodies: HashMap<Answer, Arc<[u8]>>,
 }
 
@@ -103,7 +103,7 @@ pub fn serve() -> io::Result<()> {
             lock(&shared).connections += 1;
             let shared = shared.clone();
             tokio::spawn(async move {
-                // A client that goes away is no concern of the server's.
+                // Errors of a client that disconnects are ignored.
                 let _ = connection(stream, shared).await;
             });
         }
@@ -139,7 +139,7 @@ async fn connection(mut stream: TcpStream, shared: Shared) -> io::Result<()> {
     }
 }
 
-/// The wire format of the address that a request went to.
+/// Returns the wire format of a request's path.
 fn dialect(path: &str) -> Dialect {
     if path.ends_with("/messages") {
         Dialect::Anthropic
@@ -202,7 +202,7 @@ fn body(shared: &Shared, wanted: Answer) -> Arc<[u8]> {
         .clone()
 }
 
-/// An answer in which each event is an HTTP chunk of its own.
+/// Returns an answer in which each event is an HTTP chunk of its own.
 fn unpacked(body: &str) -> Arc<[u8]> {
     let mut response =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -215,7 +215,7 @@ fn unpacked(body: &str) -> Arc<[u8]> {
     response.into_bytes().into()
 }
 
-/// An answer in one piece.
+/// Returns an answer with a content length.
 fn packed(body: &str) -> Arc<[u8]> {
     let len = body.len();
     format!(
@@ -225,7 +225,7 @@ fn packed(body: &str) -> Arc<[u8]> {
     .into()
 }
 
-/// Reads one request and returns its path; `None` when the client has gone.
+/// Reads a request and returns its path; `None` if the client has disconnected.
 async fn request(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Option<String>> {
     let head = loop {
         if let Some(end) = memchr::memmem::find(input, b"\r\n\r\n") {

@@ -1,13 +1,13 @@
-//! Ratios of CPU time on answers as servers send them: each event in an HTTP chunk of its own.
+//! Ratios of CPU time for answers as servers send them: each event in an HTTP chunk of its own.
 
 use super::traffic::Server;
 use super::{Kind, Meter, SCENARIOS, Scenario, count};
 
-/// The rounds of one row. In each, both clients are measured one after the other, so that what else
-/// the machine does meets both.
+/// The number of rounds of a row. Each round measures both clients one after the other, so that
+/// other load of the machine affects both.
 const ROUNDS: usize = 7;
 
-/// The scenarios by name, and the most that each ratio may be. The bars leave room for noise.
+/// The names of the scenarios, and the bar of each ratio. The bars allow for noise.
 const ROWS: [(&str, f64); 10] = [
     ("turn", 2.3),
     ("turn-responses", 2.3),
@@ -21,7 +21,7 @@ const ROWS: [(&str, f64); 10] = [
     ("history", 1.5),
 ];
 
-/// Prints the table. A ratio over its bar is marked.
+/// Prints the table, and marks ratios over their bar.
 pub fn table(is_smoke: bool) {
     let rounds = if is_smoke { 1 } else { ROUNDS };
     if !is_smoke {
@@ -52,12 +52,12 @@ pub fn table(is_smoke: bool) {
     }
 }
 
-/// The CPU time of one unit, in nanoseconds. Tool turns behind a long history count whole, for all
-/// of a request is encoded.
+/// Returns the CPU time of one unit, in nanoseconds. Turns with tools after a long history count as
+/// a whole, because the whole request is encoded.
 fn cost(who: &str, scenario: &Scenario, is_smoke: bool) -> f64 {
     let units = match scenario.kind {
         _ if is_smoke => scenario.units.div_ceil(100),
-        // Enough that the noise of starting the process does not count.
+        // Enough units that the noise of starting a process does not matter.
         Kind::Turns { .. } | Kind::Tools | Kind::History => scenario.units.max(400),
         _ => scenario.units,
     };
