@@ -128,7 +128,7 @@ impl Place {
     ) -> Result<PermissionRules, Error> {
         let (path, suffix) = match self {
             Self::Folder(folder) => (folder, "/**"),
-            // With the journals next to it.
+            // The pattern includes the journals next to the file.
             Self::Sqlite(file) => (file, "*"),
             Self::Postgres(_) | Self::Redis(_) => return Ok(permissions),
         };

@@ -72,7 +72,7 @@ fn has(file: &Path, cwd: &str) -> bool {
 /// Adds a directory in one write, because two processes may add one at the same time.
 fn add(file: &Path, cwd: &str) -> io::Result<()> {
     if cwd.contains('\n') {
-        // It would be two lines.
+        // A path with a line break would be two lines.
         return Ok(());
     }
 
