@@ -37,9 +37,9 @@ pub struct Spied<S>(pub ThreadStore, pub S);
 impl<S: Spy> SessionStore for Spied<S> {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         self.1.load().await;
-        let found = self.0.load(id).await?;
+        let session = self.0.load(id).await?;
         self.1.read().await;
-        Ok(self.1.loaded(found))
+        Ok(self.1.loaded(session))
     }
 
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {

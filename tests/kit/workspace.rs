@@ -46,16 +46,16 @@ impl Workspace {
     }
 
     pub fn fifo(&self, path: &str) {
-        let made = std::process::Command::new("mkfifo")
+        let status = std::process::Command::new("mkfifo")
             .arg(self.root.join(path))
             .status()
             .unwrap();
-        assert!(made.success());
+        assert!(status.success());
     }
 
     /// Returns the temporary files that writes have left.
     pub fn leftovers(&self) -> Vec<PathBuf> {
-        let mut found = Vec::new();
+        let mut paths = Vec::new();
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap() {
@@ -67,11 +67,11 @@ impl Workspace {
                     .to_string_lossy()
                     .starts_with(".agentcore-")
                 {
-                    found.push(entry.path());
+                    paths.push(entry.path());
                 }
             }
         }
 
-        found
+        paths
     }
 }
