@@ -161,10 +161,10 @@ async fn each_local_server_is_asked_where_it_reports_its_window() {
         let model = compatible(&server).dialect(dialect);
         let read = model.read_context_window().await.unwrap();
         assert_eq!(read, window, "{dialect:?}");
-        let sent = server.requests();
-        let asked: Vec<_> = sent.iter().map(|asked| &*asked.path).collect();
+        let requests = server.requests();
+        let asked: Vec<_> = requests.iter().map(|asked| &*asked.path).collect();
         assert_eq!(asked, paths, "{dialect:?}");
-        assert!(sent.iter().all(|asked| asked.method == "GET"));
+        assert!(requests.iter().all(|asked| asked.method == "GET"));
     }
 }
 

@@ -57,20 +57,20 @@ async fn cost_is_recorded_for_the_model_that_answered() {
 
 #[tokio::test]
 async fn usage_of_each_fallback_attempt_is_recorded_for_its_model() {
-    let said = |text: &str| Ok(ModelEvent::Text(text.into()));
+    let text_event = |text: &str| Ok(ModelEvent::Text(text.into()));
     let used = |tokens| Ok(ModelEvent::Usage(Usage::new(tokens, 0)));
     let first = priced("a:dear", 100.0).events(vec![
         used(3),
-        said("Hal"),
+        text_event("Hal"),
         Ok(ModelEvent::stop(StopReason::Refusal)),
     ]);
     let second = priced("b:middle", 10.0).events(vec![
         used(5),
-        said("Hel"),
+        text_event("Hel"),
         Err(Error::new(ErrorKind::Server, "broke")),
     ]);
     let third = priced("c:cheap", 1.0).events(vec![
-        said("Hello."),
+        text_event("Hello."),
         used(7),
         Ok(ModelEvent::stop(StopReason::EndTurn)),
     ]);
@@ -319,13 +319,13 @@ async fn partial_output_of_a_failed_attempt_counts_toward_the_budget() {
     let broke = || Err(Error::new(ErrorKind::StreamTruncated, "broke"));
     let thought = vec![Ok(ModelEvent::Thinking(piece.clone())), broke()];
     let json = piece.clone();
-    let called = vec![
+    let call_events = vec![
         Ok(start()),
         Ok(ModelEvent::ToolCallDelta { index: 0, json }),
         broke(),
     ];
-    let said = vec![Ok(prompt()), Ok(ModelEvent::Text(piece.clone())), broke()];
-    for events in [thought, called, said] {
+    let text_events = vec![Ok(prompt()), Ok(ModelEvent::Text(piece.clone())), broke()];
+    for events in [thought, call_events, text_events] {
         let model = priced("a:broken", 1.0).events(events).say("Hello.");
         let limited = agent(model).max_budget_usd(1.0).build().unwrap();
         let output = limited.run("Hi").await.unwrap();
@@ -393,8 +393,8 @@ async fn fallback_without_a_price_is_a_config_error_under_a_budget() {
     let error = agent(unpriced).max_budget_usd(1.0).build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("b:nameless"), "{error}");
-    let known = priced("a:known", 1.0).fail(Error::new(ErrorKind::Auth, "no key"));
-    let model = FallbackModel::new([known, nameless().say("Hello.")]);
+    let first = priced("a:known", 1.0).fail(Error::new(ErrorKind::Auth, "no key"));
+    let model = FallbackModel::new([first, nameless().say("Hello.")]);
     let lenient = agent(model).max_budget_usd(1.0).allow_unpriced();
     let output = lenient.build().unwrap().run("Hi").await.unwrap();
     assert_eq!((&*output.text, output.cost), ("Hello.", None));
@@ -419,9 +419,9 @@ impl Compactor for Costly {
 
 #[tokio::test]
 async fn cost_of_a_compaction_is_counted_with_any_result() {
-    let refused = Compaction::new("", 0);
-    let made = Compaction::new("Nothing was said.", 0);
-    for compaction in [None, Some(refused), Some(made)] {
+    let empty = Compaction::new("", 0);
+    let valid = Compaction::new("Nothing was said.", 0);
+    for compaction in [None, Some(empty), Some(valid)] {
         let model = priced("a:model", 1.0)
             .say("A summary.")
             .with_usage(Usage::new(1000, 0))

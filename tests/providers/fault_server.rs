@@ -133,7 +133,7 @@ async fn pause_uses_the_tokio_clock_and_drop_closes_all_connections() {
 
     // The system accepts this connection; the task of the server does not run before the server is
     // dropped.
-    let waiting = std::net::TcpStream::connect(server.addr()).unwrap();
+    let queued = std::net::TcpStream::connect(server.addr()).unwrap();
     drop(server);
 
     // The task of the stalled connection has ended and closed its socket.
@@ -141,9 +141,9 @@ async fn pause_uses_the_tokio_clock_and_drop_closes_all_connections() {
 
     // The listener is closed too, and with it the connections that it had not accepted. Another
     // process may own its port by now.
-    waiting.set_nonblocking(true).unwrap();
-    let mut waiting = TcpStream::from_std(waiting).unwrap();
-    assert_eq!(waiting.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    queued.set_nonblocking(true).unwrap();
+    let mut queued = TcpStream::from_std(queued).unwrap();
+    assert_eq!(queued.read(&mut [0; 1]).await.unwrap_or(0), 0);
 }
 
 #[tokio::test]

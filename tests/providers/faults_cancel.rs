@@ -15,8 +15,8 @@ use crate::kit::{Log, any_object, asking, echo, logged, result_texts, stored};
 async fn first_words(run: &mut Run) {
     loop {
         let message = run.next().await.unwrap();
-        let said = serde_json::to_string(&message).unwrap();
-        if matches!(message, SdkMessage::Partial(_)) && said.contains("some") {
+        let json = serde_json::to_string(&message).unwrap();
+        if matches!(message, SdkMessage::Partial(_)) && json.contains("some") {
             return;
         }
     }
@@ -40,9 +40,9 @@ fn waits_with<T: Send + 'static>(name: &'static str, started: &Arc<Notify>, kept
     let (started, kept) = (started.clone(), Mutex::new(Some(kept)));
     FuncTool::new(name, "Waits", any_object(), move |_, _| {
         started.notify_one();
-        let kept = kept.lock().unwrap().take();
+        let value = kept.lock().unwrap().take();
         async move {
-            let _kept = kept;
+            let _kept = value;
             std::future::pending::<String>().await
         }
     })
@@ -61,7 +61,7 @@ async fn until(run: &mut Run, reached: &Notify) {
 
 /// Runs the session once more. Checks that the history is complete and that the server accepts each
 /// request.
-async fn again(api: Api, server: &FaultServer, agent: &Agent) {
+async fn run_again(api: Api, server: &FaultServer, agent: &Agent) {
     server.reply(api.text("Good."));
     let output = agent.session("s").run("Again").await.unwrap();
     assert_eq!(output.text, "Good.", "{api:?}");
@@ -78,7 +78,7 @@ async fn c1_run_dropped_in_the_stream_closes_its_connection() {
         first_words(&mut run).await;
         drop(run);
         server.all_closed().await;
-        again(api, &server, &agent).await;
+        run_again(api, &server, &agent).await;
     }
 }
 
@@ -96,7 +96,7 @@ async fn c2_run_dropped_in_a_tool_drops_it_and_leaves_no_call_open() {
         until(&mut run, &started).await;
         drop(run);
         assert!(gone.await.is_err(), "the tool's future is dropped");
-        again(api, &server, &agent).await;
+        run_again(api, &server, &agent).await;
         let results = result_texts(&stored(&agent, "s").await);
         assert_eq!(results.len(), 2, "{results:?}");
         assert!(results[1].contains("may have"), "{results:?}");
@@ -134,7 +134,7 @@ async fn c3_interrupt_between_parallel_tools_keeps_finished_results() {
         assert_eq!(results[1], "quick", "{results:?}");
         assert!(results[0].contains("may have") && results[2].contains("may have"));
         assert!(results[3].contains("did not run") && log.len() == 0);
-        again(api, &server, &agent).await;
+        run_again(api, &server, &agent).await;
     }
 }
 
@@ -160,7 +160,7 @@ async fn c4_interrupt_during_a_question_denies_the_call() {
         let output = run.into_output().unwrap();
         assert_eq!(output.end, ExitReason::Interrupted, "{api:?}");
         assert!(result_texts(&output.messages)[0].contains("did not run"));
-        again(api, &server, &agent).await;
+        run_again(api, &server, &agent).await;
         assert_eq!(log.len(), 0);
     }
 }
@@ -181,7 +181,7 @@ async fn c5_second_stop_and_stop_after_the_end_change_nothing() {
         handle.interrupt();
         handle.abort();
         assert_eq!(handle.exit_reason(), Some(ExitReason::Interrupted));
-        again(api, &server, &agent).await;
+        run_again(api, &server, &agent).await;
     }
 }
 

@@ -66,9 +66,9 @@ fn n28_wall_clock_jumps_neither_end_nor_delay_a_run() {
         .env("LD_PRELOAD", jumping(folder.path()))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("1 passed"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{stdout}");
+    assert!(stdout.contains("1 passed"), "{stdout}");
 }
 
 /// Makes two runs of a session that use every timeout, with limits that are much longer than the

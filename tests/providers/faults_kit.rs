@@ -55,7 +55,7 @@ impl Api {
     /// An answer with text and calls. `stop` is the stop reason as the Messages API names it.
     pub fn answer(self, text: &str, calls: &[Call<'_>], stop: &str) -> Reply {
         if self == A {
-            let said = (!text.is_empty()).then(|| {
+            let text_block = (!text.is_empty()).then(|| {
                 let start = json!({"type": "text", "text": ""});
                 (start, json!({"type": "text_delta", "text": text}))
             });
@@ -66,7 +66,7 @@ impl Api {
                 (start, delta)
             });
 
-            return blocks(said.into_iter().chain(calls), stop);
+            return blocks(text_block.into_iter().chain(calls), stop);
         }
 
         if self == G {
@@ -105,9 +105,9 @@ impl Api {
 
     /// An answer that stalls after its first words.
     pub fn hangs(self) -> Reply {
-        let whole = self.text("some words here");
-        let mut reply = whole.clone().truncate(0);
-        for action in whole.actions() {
+        let answer = self.text("some words here");
+        let mut reply = answer.clone().truncate(0);
+        for action in answer.actions() {
             match action {
                 Action::Send(frame) if !String::from_utf8_lossy(frame).contains("here") => {
                     reply = reply.send(frame.clone());
@@ -193,8 +193,8 @@ pub fn assert_accepted(api: Api, body: &Value) {
             A => {
                 let role = if at % 2 == 0 { "user" } else { "assistant" };
                 assert_eq!(message["role"], role, "the roles take turns: {body}");
-                let said = message["content"].as_str().unwrap_or_default();
-                assert!(!said.is_empty() || !content.is_empty(), "{body}");
+                let content_text = message["content"].as_str().unwrap_or_default();
+                assert!(!content_text.is_empty() || !content.is_empty(), "{body}");
                 let calls = ids(content, "tool_use", "id");
                 let answers = list(&next["content"]);
                 let firsts = &answers[..calls.len().min(answers.len())];

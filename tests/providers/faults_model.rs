@@ -34,12 +34,12 @@ async fn play(
 
     let agent = set(api.agent(&server)).build().unwrap();
     let (shown, output) = watch(agent.run("Go")).await;
-    let kept = match &output {
+    let messages = match &output {
         Ok(output) => &output.messages,
         Err(error) => &error.partial().unwrap().messages,
     };
 
-    kept.validate_for_model().unwrap();
+    messages.validate_for_model().unwrap();
     let bodies = accepted(api, &server);
     Played {
         output,
@@ -176,8 +176,8 @@ async fn m10_refused_turn_is_not_sent_again() {
         server.reply(api.answer("No.", &[], "refusal"));
         server.reply(api.text("Fine."));
         let agent = api.agent(&server).build().unwrap();
-        let refused = agent.session("s").run("Something bad").await.unwrap();
-        assert_eq!(refused.end, ExitReason::Refused, "{api:?}");
+        let output = agent.session("s").run("Something bad").await.unwrap();
+        assert_eq!(output.end, ExitReason::Refused, "{api:?}");
         let good = agent.session("s").run("Something good").await.unwrap();
         good.messages.validate_for_model().unwrap();
         let bodies = accepted(api, &server);
@@ -189,10 +189,10 @@ async fn m10_refused_turn_is_not_sent_again() {
 async fn m11_incomplete_call_at_the_output_limit_does_not_run() {
     for api in ALL {
         let log = Log::default();
-        let whole = ("a", "act", r#"{"n":1}"#);
+        let complete = ("a", "act", r#"{"n":1}"#);
         let half = ("b", "act", r#"{"n":"#);
         let replies = [
-            api.answer("Both: ", &[whole, half], "max_tokens"),
+            api.answer("Both: ", &[complete, half], "max_tokens"),
             api.answer("One: ", &[half], "max_tokens"),
         ];
         let played = play(api, replies, with(logged("act", &log))).await;
@@ -204,10 +204,10 @@ async fn m11_incomplete_call_at_the_output_limit_does_not_run() {
         }
 
         // A warning to the reader and a text to the model report that the call did not run.
-        let cut = r#"output limit within a call of "act", which did not run"#;
+        let warning = r#"output limit within a call of "act", which did not run"#;
         let texts = warnings(&played.shown);
         assert_eq!(
-            texts.iter().filter(|text| text.contains(cut)).count(),
+            texts.iter().filter(|text| text.contains(warning)).count(),
             2,
             "{texts:?}"
         );
@@ -298,9 +298,9 @@ async fn m16_hundred_calls_run_four_at_a_time_and_results_keep_order() {
         let expected: Vec<_> = (0..100).map(|n| n.to_string()).collect();
         assert_eq!(result_texts(&played.output.unwrap().messages), expected);
         assert_eq!(peak.load(Ordering::SeqCst), 4, "{api:?}");
-        let sent = api.messages(&played.bodies[1]).len();
+        let count = api.messages(&played.bodies[1]).len();
         let system = api.messages(&played.bodies[0]).len();
-        assert_eq!(sent - system, if api == O { 101 } else { 2 });
+        assert_eq!(count - system, if api == O { 101 } else { 2 });
     }
 }
 
@@ -328,8 +328,8 @@ async fn m20_consecutive_user_messages_are_sent_as_one_turn() {
     let agent = A.agent(&server).build().unwrap();
     let two = Messages::from("one").human("two");
     agent.run(two).await.unwrap();
-    let sent = accepted(A, &server)[0].to_string();
-    assert!(sent.contains("one") && sent.contains("two"), "{sent}");
+    let body = accepted(A, &server)[0].to_string();
+    assert!(body.contains("one") && body.contains("two"), "{body}");
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn m19_thinking_bytes_are_unchanged_by_hooks_and_storage() {
         "end_turn",
     );
     let server = FaultServer::start().await.unwrap();
-    let written = frames.actions().iter().map(|action| match action {
+    let frames_as_written = frames.actions().iter().map(|action| match action {
         Action::Send(frame) => {
             String::from_utf8_lossy(frame).replace(r#"{"type":"KEPT"}"#, AS_WRITTEN)
         }
@@ -71,8 +71,8 @@ async fn m19_thinking_bytes_are_unchanged_by_hooks_and_storage() {
     });
 
     // The block in `AS_WRITTEN` has no delta.
-    let written = written.filter(|frame| !frame.contains("odd_delta"));
-    server.reply(Reply::sse(written));
+    let frames_as_written = frames_as_written.filter(|frame| !frame.contains("odd_delta"));
+    server.reply(Reply::sse(frames_as_written));
     server.fallback(Reply::anthropic_text("Good."));
 
     // A hook that edits the texts of all answers does not change their thinking.
@@ -101,7 +101,7 @@ async fn m19_thinking_bytes_are_unchanged_by_hooks_and_storage() {
     let history: Messages = serde_json::from_str(&read).unwrap();
     let second = Api::Anthropic.agent(&server).hook(edits).build().unwrap();
     second.run(history.human("And more")).await.unwrap();
-    let sent = last(&server);
-    assert!(sent.contains(AS_WRITTEN), "{sent}");
-    assert!(sent.contains("HELLO."), "{sent}");
+    let body = last(&server);
+    assert!(body.contains(AS_WRITTEN), "{body}");
+    assert!(body.contains("HELLO."), "{body}");
 }

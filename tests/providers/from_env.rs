@@ -28,9 +28,11 @@ fn built(variables: &[(&str, &str)]) -> String {
     }
 
     let output = child.envs(variables.iter().copied()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = said.lines().find_map(|line| Some(line.split_once('@')?.1));
-    line.unwrap_or_else(|| panic!("{said}")).to_owned()
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = stdout
+        .lines()
+        .find_map(|line| Some(line.split_once('@')?.1));
+    line.unwrap_or_else(|| panic!("{stdout}")).to_owned()
 }
 
 #[test]

@@ -59,14 +59,14 @@ fn flood((first, then): (&'static str, &'static str)) -> String {
 fn pour(mut stream: TcpStream, first: &str, then: &str) {
     let _ = stream.read(&mut [0; 64 * 1024]);
     let many = then.repeat(64 * 1024 / then.len());
-    let mut written = stream.write_all(first.as_bytes());
-    while written.is_ok() {
-        written = stream.write_all(many.as_bytes());
+    let mut outcome = stream.write_all(first.as_bytes());
+    while outcome.is_ok() {
+        outcome = stream.write_all(many.as_bytes());
     }
 }
 
 /// Runs `work` on a runtime with one thread, and panics if it does not end in time.
-fn ends(name: &str, work: impl AsyncFnOnce() + Send + 'static) {
+fn assert_ends(name: &str, work: impl AsyncFnOnce() + Send + 'static) {
     let (done, waiting) = mpsc::channel();
     thread::spawn(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -74,13 +74,13 @@ fn ends(name: &str, work: impl AsyncFnOnce() + Send + 'static) {
         runtime.block_on(work());
         let _ = done.send(());
     });
-    let ended = waiting.recv_timeout(LONG);
-    assert!(ended.is_ok(), "{name}: {ended:?}");
+    let outcome = waiting.recv_timeout(LONG);
+    assert!(outcome.is_ok(), "{name}: {outcome:?}");
 }
 
 #[test]
 fn run_with_a_duration_ends_under_a_flood() {
-    ends("100", async move || {
+    assert_ends("100", async move || {
         let model = Anthropic::new("m", "key").base_url(flood(FLOODS[0]));
         let agent = agent(model).max_duration(SHORT);
         let output = agent.build().unwrap().run("go").await.unwrap();
@@ -93,7 +93,7 @@ fn run_ends_under_a_flood_in_and_after_the_head() {
     // Header lines, and the body that occupies the thread longest. The tests of the tools below
     // have the other floods.
     for flooded in [FLOODS[2], FLOODS[6]] {
-        ends(&format!("{flooded:?}"), async move || {
+        assert_ends(&format!("{flooded:?}"), async move || {
             let model = Anthropic::new("m", "key").base_url(flood(flooded));
             let agent = agent(model).max_duration(SHORT);
             // The run ends with an error or at its time limit.
@@ -105,11 +105,11 @@ fn run_ends_under_a_flood_in_and_after_the_head() {
 #[test]
 fn http_tool_ends_at_its_timeout_under_a_flood() {
     for flooded in &FLOODS[1..] {
-        ends(&format!("{flooded:?}"), async move || {
+        assert_ends(&format!("{flooded:?}"), async move || {
             let tool = HttpTool::new("act", "Acts", any_object(), &flood(*flooded)).unwrap();
             let tool = tool.timeout(SHORT);
-            let called = tool.execute(ToolContext::detached(), json!({})).await;
-            assert!(called.is_err());
+            let outcome = tool.execute(ToolContext::detached(), json!({})).await;
+            assert!(outcome.is_err());
         });
     }
 }
@@ -120,15 +120,15 @@ fn web_fetch_ends_at_its_timeout_under_a_flood() {
     use agentcore::tools::web::{AddressPolicy, WebFetch};
 
     for flooded in [FLOODS[0], FLOODS[3], FLOODS[5]] {
-        ends(&format!("{flooded:?}"), async move || {
+        assert_ends(&format!("{flooded:?}"), async move || {
             let url = flood(flooded);
             let address = url.trim_start_matches("http://").parse().unwrap();
             let policy = AddressPolicy::new().allow_address(address);
             let tool = WebFetch::new().policy(policy).timeout(SHORT);
-            let called = tool
+            let outcome = tool
                 .execute(ToolContext::detached(), json!({"url": url}))
                 .await;
-            assert!(called.is_err());
+            assert!(outcome.is_err());
         });
     }
 }

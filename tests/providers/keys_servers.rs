@@ -65,13 +65,13 @@ async fn key_echoed_by_a_server_in_any_spelling_is_redacted() {
         for reply in refusals(&echo) {
             let server = FaultServer::start().await.unwrap();
             server.fallback(reply);
-            let seen = [
+            let texts = [
                 everything(Anthropic::new("claude-sonnet-4-5", key).base_url(server.url())).await,
                 everything(OpenAi::new("gpt-4o", key).base_url(server.url())).await,
                 everything(Ollama::new("llama3").key(key).base_url(server.url())).await,
             ];
-            for seen in &seen {
-                assert_no_leak(seen, key, &name);
+            for text in &texts {
+                assert_no_leak(text, key, &name);
             }
         }
     }
@@ -101,8 +101,8 @@ async fn long_error_that_cuts_a_key_shows_no_part_of_it() {
     for len in 960..1_010 {
         let server = FaultServer::start().await.unwrap();
         server.fallback(Reply::json(400, format!("{}{key}", "x".repeat(len))));
-        let seen = everything(OpenAi::new("gpt-4o", key).base_url(server.url())).await;
-        assert_no_leak(&seen, key, &format!("after {len}"));
+        let texts = everything(OpenAi::new("gpt-4o", key).base_url(server.url())).await;
+        assert_no_leak(&texts, key, &format!("after {len}"));
     }
 }
 
@@ -125,9 +125,9 @@ async fn secrets_in_addresses_and_headers_are_redacted() {
         .header("cookie", format!("sid={cookie}; theme=dark"))
         .header("x-own", own)
         .header("proxy-authorization", "Basic dXNlcjpiYXNpYy0wMTIzNDU2Nzg5");
-    let seen = everything(model).await;
+    let texts = everything(model).await;
     for key in [user, "p@ss-0123456789", cookie, own, basic] {
-        assert_no_leak(&seen, key, "echo");
+        assert_no_leak(&texts, key, "echo");
     }
 }
 
@@ -138,8 +138,8 @@ async fn placeholder_key_of_a_local_server_leaves_its_errors_readable() {
         404,
         r#"{"error":"ollama: model \"m\" not found"}"#,
     ));
-    let seen = everything(OpenAi::new("m", "ollama").base_url(server.url())).await;
-    assert!(seen.contains("ollama: model"), "{seen}");
+    let texts = everything(OpenAi::new("m", "ollama").base_url(server.url())).await;
+    assert!(texts.contains("ollama: model"), "{texts}");
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn key_escaped_in_json_within_a_block_is_not_kept() {
         "content": [{"type": "output_text", "text": "end", "annotations": []}]});
     server.fallback(responses_stream(&[completed(&text)]));
     let model = OpenAiResponses::compatible(server.url(), "m").context_window(8_000);
-    let seen = everything(model).await;
-    assert!(seen.contains("SecretInAnswer"), "{seen}");
-    assert!(!seen.contains("Hw27RbKdu5Xq9eTz40Lm"), "{seen}");
+    let texts = everything(model).await;
+    assert!(texts.contains("SecretInAnswer"), "{texts}");
+    assert!(!texts.contains("Hw27RbKdu5Xq9eTz40Lm"), "{texts}");
 }

@@ -274,8 +274,8 @@ async fn thought(
     };
     let result = result.await;
     let requests = server.requests().into_iter();
-    let sent = requests.map(|request| request.json()["think"].take());
-    (result, warnings, sent.collect())
+    let modes = requests.map(|request| request.json()["think"].take());
+    (result, warnings, modes.collect())
 }
 
 #[tokio::test]

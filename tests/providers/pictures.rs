@@ -215,9 +215,9 @@ async fn open_models_of_openai_take_no_pictures() {
     }
     assert!(!Ollama::new("gpt-oss:20b").profile().images);
     assert!(Ollama::new("gemma3").profile().images);
-    let told = OpenAi::compatible(server.url(), "gpt-oss-eyes")
+    let model = OpenAi::compatible(server.url(), "gpt-oss-eyes")
         .with_profile(ModelProfile::default().with_images(true));
-    assert!(told.profile().images);
+    assert!(model.profile().images);
 }
 
 #[tokio::test]

@@ -118,8 +118,8 @@ async fn next_model_is_called_after_provider_errors_only() {
 #[tokio::test]
 async fn fallback_emits_a_restart_after_partial_output() {
     let broken = Ok(vec![text("half"), Err(ErrorKind::Overloaded)]);
-    let refused = Ok(vec![text("I"), stop(StopReason::Refusal)]);
-    let (model, _) = models(vec![vec![broken], vec![refused], vec![good("whole")]]);
+    let refusal = Ok(vec![text("I"), stop(StopReason::Refusal)]);
+    let (model, _) = models(vec![vec![broken], vec![refusal], vec![good("whole")]]);
     let stream = model
         .stream(ModelRequest::new("x"))
         .await
@@ -164,8 +164,8 @@ async fn warning_of_the_first_model_does_not_restart_the_answer() {
 
 #[tokio::test]
 async fn last_refusal_is_returned_as_the_answer() {
-    let refused = || Ok(vec![stop(StopReason::Refusal)]);
-    let (model, _) = models(vec![vec![refused()], vec![refused()]]);
+    let refusal = || Ok(vec![stop(StopReason::Refusal)]);
+    let (model, _) = models(vec![vec![refusal()], vec![refusal()]]);
     let answer = model.call(ModelRequest::new("x")).await.expect("an answer");
     assert_eq!(answer.stop_reason, Some(StopReason::Refusal));
 }

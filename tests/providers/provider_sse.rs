@@ -137,11 +137,11 @@ fn data_that_is_not_utf8_is_a_protocol_error() {
 fn endless_line_is_a_protocol_error_at_the_limit() {
     let mut decoder = SseDecoder::new();
     let chunk = vec![b'x'; 1024 * 1024];
-    let failed = (0..100).find_map(|fed| {
+    let error = (0..100).find_map(|fed| {
         decoder.feed(chunk.clone());
         decoder.next_event().err().map(|error| (fed, error.kind()))
     });
-    assert_eq!(failed, Some((16, ErrorKind::Protocol)));
+    assert_eq!(error, Some((16, ErrorKind::Protocol)));
 }
 
 proptest! {

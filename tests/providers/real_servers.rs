@@ -46,8 +46,8 @@ async fn converse<M: Model>(make: impl Fn() -> M) {
         .unwrap();
     for prompt in ["What is the capital of France?", "And of Italy?"] {
         let output = agent.session("talk").run(prompt).await.unwrap();
-        let ended = [ExitReason::EndTurn, ExitReason::MaxTokens];
-        assert!(ended.contains(&output.end), "{}", output.end);
+        let expected = [ExitReason::EndTurn, ExitReason::MaxTokens];
+        assert!(expected.contains(&output.end), "{}", output.end);
         assert!(!output.text.trim().is_empty());
         assert!(output.usage.output_tokens > 0, "{:?}", output.usage);
         output.messages.validate_for_model().unwrap();

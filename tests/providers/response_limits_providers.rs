@@ -458,9 +458,9 @@ async fn text_of_every_provider_is_kept_up_to_the_limit() {
 async fn too_large_answer_is_not_retried_by_a_fallback() {
     let large = || Error::new(ErrorKind::ResponseTooLarge, "too large");
     let busy = Error::new(ErrorKind::Overloaded, "busy");
-    let said = || Ok(ModelEvent::Text("a".into()));
+    let text_event = || Ok(ModelEvent::Text("a".into()));
     let second = ScriptedModel::new();
-    let first = ScriptedModel::new().events(vec![said(), Err(large())]);
+    let first = ScriptedModel::new().events(vec![text_event(), Err(large())]);
     let model = FallbackModel::new([first, second.clone()]);
     let error = agent(model).build().unwrap().run("Go").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
@@ -468,7 +468,7 @@ async fn too_large_answer_is_not_retried_by_a_fallback() {
 
     // The first model is not called again either, although its own error may be temporary.
     let first = ScriptedModel::new().fail(busy);
-    let second = ScriptedModel::new().events(vec![said(), Err(large())]);
+    let second = ScriptedModel::new().events(vec![text_event(), Err(large())]);
     let model = FallbackModel::new([first.clone(), second]);
     let error = agent(model).build().unwrap().run("Go").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);

@@ -13,7 +13,7 @@ use crate::kit::watch;
 
 const KEY: &str = "sk-canary-0123456789abcdef";
 
-fn told(what: &dyn Debug, into: &mut String) {
+fn push_debug(what: &dyn Debug, into: &mut String) {
     writeln!(into, "{what:?}\n{what:#?}").unwrap();
 }
 
@@ -22,25 +22,25 @@ async fn everything(model: impl Model + Debug) -> String {
     let logged = Logged::default();
     let _listening = listen(logged.clone());
     let mut all = String::new();
-    told(&model, &mut all);
+    push_debug(&model, &mut all);
     let builder: AgentBuilder = AgentBuilder::new(model)
         .include_partial_messages(true)
         .retry(RetryPolicy::default().with_max_retries(1));
-    told(&builder, &mut all);
+    push_debug(&builder, &mut all);
     let agent: Agent = builder.build().unwrap();
-    told(&agent, &mut all);
-    told(&agent.info(), &mut all);
+    push_debug(&agent, &mut all);
+    push_debug(&agent.info(), &mut all);
     let (messages, output) = watch(agent.session("s").run("Hi")).await;
     for message in &messages {
-        told(message, &mut all);
+        push_debug(message, &mut all);
         all.push_str(&serde_json::to_string(message).unwrap());
     }
 
     match output {
-        Ok(output) => told(&output, &mut all),
+        Ok(output) => push_debug(&output, &mut all),
         Err(error) => {
-            told(&error, &mut all);
-            told(&error.partial(), &mut all);
+            push_debug(&error, &mut all);
+            push_debug(&error.partial(), &mut all);
             let mut next: Option<&dyn std::error::Error> = Some(&error);
             while let Some(error) = next {
                 writeln!(all, "{error}\n{error:?}").unwrap();
@@ -85,17 +85,20 @@ async fn key_appears_in_no_output_or_error() {
         let openai = OpenAi::new("gpt-4o", KEY).base_url(server.url());
         let ollama = Ollama::new("llama3").key(KEY).base_url(server.url());
         let gemini = Gemini::new("gemini-3.8-flash", KEY).base_url(server.url());
-        let seen = [
+        let texts = [
             everything(anthropic).await,
             everything(openai).await,
             everything(ollama).await,
             everything(gemini).await,
         ];
         assert!(!server.requests().is_empty());
-        for (seen, who) in seen.iter().zip(["anthropic", "openai", "ollama", "gemini"]) {
-            let at = seen.find("canary").unwrap_or(seen.len());
-            let around = &seen[at.saturating_sub(200)..(at + 40).min(seen.len())];
-            assert_eq!(at, seen.len(), "reply {number}, {who}: ...{around}");
+        for (text, who) in texts
+            .iter()
+            .zip(["anthropic", "openai", "ollama", "gemini"])
+        {
+            let at = text.find("canary").unwrap_or(text.len());
+            let around = &text[at.saturating_sub(200)..(at + 40).min(text.len())];
+            assert_eq!(at, text.len(), "reply {number}, {who}: ...{around}");
         }
     }
 }
@@ -103,8 +106,8 @@ async fn key_appears_in_no_output_or_error() {
 #[tokio::test]
 async fn key_in_the_address_is_redacted() {
     let url = format!("http://user:{KEY}@127.0.0.1:1/v1?key={KEY}");
-    let seen = everything(OpenAi::compatible(&url, "m")).await;
-    assert!(!seen.contains("canary"), "{seen}");
+    let texts = everything(OpenAi::compatible(&url, "m")).await;
+    assert!(!texts.contains("canary"), "{texts}");
 }
 
 #[test]

@@ -36,8 +36,8 @@ fn rule(rule: &str, way: &str) -> Behavior {
     permissions.explain(&call, &WebFetch::new()).decision
 }
 
-fn found(row: &str) -> &'static str {
-    let told = match row.split_once(" | ") {
+fn decision(row: &str) -> &'static str {
+    let outcome = match row.split_once(" | ") {
         Some((kind, url)) => match kind.split_once(' ').unwrap() {
             ("resolves", ip) => resolved(ip, url),
             ("rule", text) => match rule(text, url) {
@@ -50,7 +50,7 @@ fn found(row: &str) -> &'static str {
         None => address(row),
     };
 
-    if told.is_ok() { "allow" } else { "deny" }
+    if outcome.is_ok() { "allow" } else { "deny" }
 }
 
 #[test]
@@ -60,9 +60,9 @@ fn every_address_case_is_decided_as_listed() {
     for line in ROWS.lines().skip(1) {
         let (row, expected) = line.split_once('\t').unwrap();
         assert!(rows.insert(row), "{row} is there twice");
-        let found = found(row);
-        if found != expected {
-            wrong.push(format!("{row}: expected {expected}, got {found}"));
+        let actual = decision(row);
+        if actual != expected {
+            wrong.push(format!("{row}: expected {expected}, got {actual}"));
         }
     }
 
@@ -178,10 +178,10 @@ fn allow_host_rejects_text_that_is_not_a_host() {
     for host in [
         "", "a/b", "http://a", "u@a", "a b", "a:x", "a:99999", "[::1", "a?b", "a\\b",
     ] {
-        let refused = AddressPolicy::new().allow_host(host).unwrap_err();
+        let error = AddressPolicy::new().allow_host(host).unwrap_err();
         assert!(
-            refused.to_string().contains("is not a host"),
-            "{host}: {refused}"
+            error.to_string().contains("is not a host"),
+            "{host}: {error}"
         );
     }
 }

@@ -26,14 +26,17 @@ impl Server {
     async fn start(reply: impl Fn(&str) -> String + Clone + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
-        let log = seen.clone();
+        let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
+        let log = requests.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(answer(stream, reply.clone(), log.clone()));
             }
         });
-        Self { url, seen }
+        Self {
+            url,
+            seen: requests,
+        }
     }
 
     fn seen(&self) -> Vec<Request> {
@@ -193,9 +196,9 @@ async fn reply_that_is_not_the_protocol_is_an_error() {
         assert!(error.starts_with(start) && error.ends_with(body), "{error}");
     }
 
-    let cut = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"result\"".to_owned();
+    let incomplete = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"result\"".to_owned();
     assert!(
-        call_of(cut)
+        call_of(incomplete)
             .await
             .unwrap_err()
             .starts_with("http_tool: lookup: ")
@@ -315,9 +318,9 @@ async fn secrets_are_sent_and_redacted_from_errors() {
         "{head}"
     );
     assert!(head.contains("x-api-key: key-67890\r\n"), "{head}");
-    let shown = format!("{tool:?}");
+    let debug = format!("{tool:?}");
     for secret in ["tok-12345", "key-67890", "pass-word"] {
-        assert!(!shown.contains(secret), "{shown}");
+        assert!(!debug.contains(secret), "{debug}");
     }
 }
 

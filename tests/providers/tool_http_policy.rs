@@ -88,8 +88,8 @@ fn tool(url: &str) -> HttpTool {
 }
 
 async fn call(tool: &HttpTool) -> Result<String, String> {
-    let called = tool.execute(ToolContext::detached(), json!({})).await;
-    match called {
+    let outcome = tool.execute(ToolContext::detached(), json!({})).await;
+    match outcome {
         Ok(output) => Ok(output.content.text().into_owned()),
         Err(error) => Err(error.to_string()),
     }

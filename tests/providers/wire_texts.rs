@@ -53,8 +53,11 @@ async fn nul_in_arguments_is_replaced_on_the_wire_and_kept_in_the_history() {
         for args in sent(&history).await {
             assert_eq!(args, expected);
         }
-        let kept = history.get(1).unwrap().tool_calls().next().unwrap().clone();
-        assert_eq!((kept.args, kept.raw_args), (call.args, call.raw_args));
+        let stored_call = history.get(1).unwrap().tool_calls().next().unwrap().clone();
+        assert_eq!(
+            (stored_call.args, stored_call.raw_args),
+            (call.args, call.raw_args)
+        );
     }
 }
 

@@ -42,7 +42,7 @@ fn expected_fields() -> Vec<(&'static str, [Expected; 7])> {
     let off = || json!({"type": "disabled"});
     let budget = || fields(json!({"type": "enabled", "budget_tokens": 2000}));
     let adaptive = || json!({"type": "adaptive"});
-    let shown = || json!({"type": "adaptive", "display": "summarized"});
+    let summarized = || json!({"type": "adaptive", "display": "summarized"});
     let effort = |thinking: Value, effort: &str| Ok((thinking, json!(effort)));
     let efforts = |thinking: fn() -> Value| {
         ["high", "xhigh", "max"].map(move |name| effort(thinking(), name))
@@ -71,7 +71,7 @@ fn expected_fields() -> Vec<(&'static str, [Expected; 7])> {
             fields(none),
             disabled,
             no_budget(),
-            fields(shown()),
+            fields(summarized()),
             efforts,
         )
     };
@@ -111,14 +111,14 @@ fn expected_fields() -> Vec<(&'static str, [Expected; 7])> {
             ),
         ),
         ("claude-opus-4-8", newest(null.clone(), fields(off()))),
-        ("claude-sonnet-5", newest(shown(), fields(off()))),
-        ("claude-opus-5", newest(shown(), fields(off()))),
-        ("claude-haiku-5-5", newest(shown(), fields(off()))),
-        ("claude-sonnet-5-5", newest(shown(), between_tools())),
-        ("claude-fable-5", newest(shown(), always())),
-        ("claude-mythos-5-1", newest(shown(), always())),
-        ("claude-opus-5-5", newest(shown(), always())),
-        ("claude-unheard-of-9", newest(shown(), always())),
+        ("claude-sonnet-5", newest(summarized(), fields(off()))),
+        ("claude-opus-5", newest(summarized(), fields(off()))),
+        ("claude-haiku-5-5", newest(summarized(), fields(off()))),
+        ("claude-sonnet-5-5", newest(summarized(), between_tools())),
+        ("claude-fable-5", newest(summarized(), always())),
+        ("claude-mythos-5-1", newest(summarized(), always())),
+        ("claude-opus-5-5", newest(summarized(), always())),
+        ("claude-unheard-of-9", newest(summarized(), always())),
     ]
 }
 

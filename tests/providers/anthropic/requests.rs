@@ -342,8 +342,8 @@ async fn unsupported_output_schema_is_sent_as_a_system_instruction() {
         assert_eq!(body["output_config"], Value::Null, "{schema}");
         let system = body["system"].as_array().unwrap();
         assert_eq!(system[0]["text"], "Be kind.");
-        let told = system[1]["text"].as_str().unwrap();
-        assert!(told.contains(&schema.to_string()), "{told}");
+        let instruction = system[1]["text"].as_str().unwrap();
+        assert!(instruction.contains(&schema.to_string()), "{instruction}");
         assert_eq!(system[1]["cache_control"], Value::Null);
     }
 

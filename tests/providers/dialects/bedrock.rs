@@ -38,7 +38,7 @@ fn claude(server: &FaultServer) -> Anthropic {
 
 #[test]
 fn doubles_refuse_what_the_server_refuses() {
-    let given = [vec![
+    let answers = [vec![
         json!({"reasoning": "Let me "}),
         json!({"reasoning": "see."}),
     ]];
@@ -51,7 +51,7 @@ fn doubles_refuse_what_the_server_refuses() {
     let refusal = |messages: Value| {
         text_of(check_chat_body(
             &body("openai.gpt-oss-20b", messages),
-            &given,
+            &answers,
         ))
     };
     assert_eq!(refusal(json!([user, answer, result])), "");
@@ -93,16 +93,16 @@ fn doubles_refuse_what_the_server_refuses() {
     };
     assert_eq!(tools(json!([{"name": "echo"}])), "");
     assert!(tools(json!([{"type": "web_search_20260318"}])).contains("web_search"));
-    let answered = |block: Value| {
+    let body = |block: Value| {
         let message = json!({"role": "assistant", "content": [block]});
         let body = json!({"model": "anthropic.claude-sonnet-5", "messages": [message]});
         text_of(check_messages_body(&body))
     };
-    assert_eq!(answered(json!({"type": "text", "text": "Hi"})), "");
-    assert!(answered(json!({"type": "server_tool_use"})).contains("server_tool_use"));
+    assert_eq!(body(json!({"type": "text", "text": "Hi"})), "");
+    assert!(body(json!({"type": "server_tool_use"})).contains("server_tool_use"));
     let citation = json!({"type": "web_search_result_location"});
     let cited = json!({"type": "text", "text": "Hi", "citations": [citation]});
-    assert!(answered(cited).contains("web_search_result_location"));
+    assert!(body(cited).contains("web_search_result_location"));
     let prefixed = json!({"model": "us.anthropic.claude-sonnet-5"});
     assert!(text_of(check_messages_body(&prefixed)).contains("not_found_error"));
 }

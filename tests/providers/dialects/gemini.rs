@@ -17,9 +17,9 @@ fn model(server: &FaultServer) -> OpenAi {
 
 #[test]
 fn double_refuses_what_the_server_refuses() {
-    let given = [vec![call("c1", "a", "c2ln")]];
-    let calls = given[0][0]["tool_calls"].clone();
-    let refusal = |messages: Value| text_of(check_body(&json!({"messages": messages}), &given));
+    let answers = [vec![call("c1", "a", "c2ln")]];
+    let calls = answers[0][0]["tool_calls"].clone();
+    let refusal = |messages: Value| text_of(check_body(&json!({"messages": messages}), &answers));
     let answer = |calls: Value| json!({"role": "assistant", "tool_calls": calls});
     assert_eq!(refusal(json!([answer(calls.clone())])), "");
 

@@ -135,12 +135,12 @@ async fn streamed_thinking_goes_back_in_the_content() {
         .unwrap();
     let (output, messages) = double.converse(&agent, &server).await;
     assert_eq!(output.text, "Done.");
-    let mut whole = thinking("Let me see.");
-    whole["signature"] = "c2ln".into();
-    whole["closed"] = true.into();
+    let mut chunk = thinking("Let me see.");
+    chunk["signature"] = "c2ln".into();
+    chunk["closed"] = true.into();
     assert_eq!(
         messages[1]["content"],
-        json!([whole, {"type": "text", "text": "One moment."}])
+        json!([chunk, {"type": "text", "text": "One moment."}])
     );
     assert_eq!(messages[3]["content"], json!([thinking("Hm.")]));
     assert_ne!(

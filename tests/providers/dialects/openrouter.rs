@@ -27,7 +27,7 @@ fn thinking_of(message: &Message) -> Vec<Value> {
 
 #[test]
 fn double_refuses_what_the_server_refuses() {
-    let given = [vec![
+    let answers = [vec![
         thought(0, "a"),
         thought(0, "b"),
         signature(0, "s"),
@@ -36,19 +36,19 @@ fn double_refuses_what_the_server_refuses() {
     ]];
     let first = json!({"type": "reasoning.text", "text": "ab", "signature": "s", "index": 0,
         "format": "anthropic-claude-v1"});
-    let second = &given[0][3]["reasoning_details"][0];
+    let second = &answers[0][3]["reasoning_details"][0];
     let refusal = |details: Value| {
-        let calls = &given[0][4]["tool_calls"];
+        let calls = &answers[0][4]["tool_calls"];
         let answer =
             json!({"role": "assistant", "tool_calls": calls, "reasoning_details": details});
-        text_of(check_body(&json!({"messages": [answer]}), &given))
+        text_of(check_body(&json!({"messages": [answer]}), &answers))
     };
     assert_eq!(refusal(json!([first, second])), "");
     assert!(refusal(json!([])).contains("must start with a thinking block"));
     assert!(refusal(json!([second, first])).contains("out of order"));
-    let mut cut = first;
-    cut["text"] = "a".into();
-    assert!(refusal(json!([cut, second])).contains("Invalid `signature`"));
+    let mut shorter = first;
+    shorter["text"] = "a".into();
+    assert!(refusal(json!([shorter, second])).contains("Invalid `signature`"));
 }
 
 #[tokio::test]
@@ -118,11 +118,11 @@ async fn details_are_shown_as_thinking() {
         .await
         .unwrap();
     let events: Vec<_> = stream.map(Result::unwrap).collect().await;
-    let shown = events.iter().filter_map(|event| match event {
+    let thoughts = events.iter().filter_map(|event| match event {
         ModelEvent::Thinking(text) => Some(&**text),
         _ => None,
     });
-    assert_eq!(shown.collect::<Vec<_>>(), ["Short.", "Once."]);
+    assert_eq!(thoughts.collect::<Vec<_>>(), ["Short.", "Once."]);
 }
 
 #[tokio::test]

@@ -388,8 +388,8 @@ async fn schema_is_told_in_words_where_the_server_takes_none() {
     });
     let body = sent(Dialect::deepseek(), "m", request.clone()).await;
     assert_eq!(body["response_format"], json!({"type": "json_object"}));
-    let told = body["messages"][0]["content"].as_str().unwrap();
-    assert!(told.contains("\"mood\""), "{told}");
+    let prompt = body["messages"][0]["content"].as_str().unwrap();
+    assert!(prompt.contains("\"mood\""), "{prompt}");
     for dialect in [Dialect::mistral(), Dialect::groq(), Dialect::azure()] {
         let body = sent(dialect, "m", request.clone()).await;
         assert_eq!(body["response_format"]["type"], "json_schema");

@@ -50,6 +50,6 @@ async fn output_of_gemini_is_what_the_input_leaves_of_the_total() {
         || json!({"usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 30}});
     assert_eq!(usage(Dialect::gemini(), report()).await, Usage::new(7, 23));
     assert_eq!(usage(Dialect::groq(), report()).await, Usage::new(7, 3));
-    let whole = json!({"usage": {"prompt_tokens": 7, "completion_tokens": 3}});
-    assert_eq!(usage(Dialect::gemini(), whole).await, Usage::new(7, 3));
+    let document = json!({"usage": {"prompt_tokens": 7, "completion_tokens": 3}});
+    assert_eq!(usage(Dialect::gemini(), document).await, Usage::new(7, 3));
 }

@@ -90,8 +90,8 @@ async fn n17_silence_is_a_timeout_and_any_byte_resets_it() {
         }
 
         let rest: Vec<_> = {
-            let kept = frames(&keep_frames(api, half)).len();
-            frames(&api.text("some words here")).split_off(kept)
+            let frame_count = frames(&keep_frames(api, half)).len();
+            frames(&api.text("some words here")).split_off(frame_count)
         };
 
         server.reply(rest.into_iter().fold(slow, Reply::send));
@@ -229,9 +229,9 @@ async fn dropped_stream_closes_its_connection() {
         server.all_closed().await;
 
         server.reply(Reply::raw().stall());
-        let waiting = tokio::spawn(async move { model.call(api.request()).await.is_ok() });
+        let call = tokio::spawn(async move { model.call(api.request()).await.is_ok() });
         server.received(2).await;
-        waiting.abort();
+        call.abort();
         server.all_closed().await;
     }
 }

@@ -85,10 +85,10 @@ async fn run_alone(path: &str, variables: &[(&str, &str)]) {
 
     let output = tokio::task::spawn_blocking(move || command.output());
     let output = output.await.unwrap().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{errors}");
-    assert!(said.contains("1 passed"), "{said}");
+    assert!(output.status.success(), "{stdout}\n{errors}");
+    assert!(stdout.contains("1 passed"), "{stdout}");
 }
 
 /// Calls a model that receives `reply`. Returns the events before the error, and the error.
@@ -99,26 +99,26 @@ async fn outcome(api: Api, reply: Reply) -> (Vec<ModelEvent>, Option<Error>) {
 }
 
 async fn outcome_at(api: Api, url: &str, idle: Duration) -> (Vec<ModelEvent>, Option<Error>) {
-    let mut shown = Vec::new();
+    let mut events = Vec::new();
     let mut stream = match api.model(url, idle).stream(api.request()).await {
         Ok(stream) => stream,
-        Err(error) => return (shown, Some(error)),
+        Err(error) => return (events, Some(error)),
     };
 
     while let Some(event) = stream.next().await {
         match event {
-            Ok(event) => shown.push(event),
+            Ok(event) => events.push(event),
             Err(error) => {
                 assert!(
                     stream.next().await.is_none(),
                     "{api:?}: something after an error"
                 );
-                return (shown, Some(error));
+                return (events, Some(error));
             }
         }
     }
 
-    (shown, None)
+    (events, None)
 }
 
 async fn error(api: Api, reply: Reply) -> Error {
@@ -154,17 +154,17 @@ fn stopped(events: &[ModelEvent]) -> bool {
 
 /// The frames of the usual answer that are complete in its first `len` bytes.
 fn keep_frames(api: Api, len: usize) -> Reply {
-    let whole = api.text("some words here");
-    let mut kept = whole.clone().truncate(0);
+    let answer = api.text("some words here");
+    let mut reply = answer.clone().truncate(0);
     let mut sum = 0;
-    for action in frames(&whole) {
+    for action in frames(&answer) {
         sum += action.len();
         if sum > len {
             break;
         }
-        kept = kept.send(action);
+        reply = reply.send(action);
     }
-    kept
+    reply
 }
 
 fn frames(reply: &Reply) -> Vec<bytes::Bytes> {

@@ -650,9 +650,12 @@ fn chunks_that_differ_in_text_and_usage_read_as_others_do() {
         let events = decode(vec![Ok(body.into())]);
         events.into_iter().map(Result::unwrap).collect()
     };
-    let whole = read(stream(true));
-    assert!(whole.contains(&ModelEvent::Text(" d".into())), "{whole:?}");
-    assert_eq!(read(stream(false)), whole);
+    let expected = read(stream(true));
+    assert!(
+        expected.contains(&ModelEvent::Text(" d".into())),
+        "{expected:?}"
+    );
+    assert_eq!(read(stream(false)), expected);
 }
 
 #[test]

@@ -368,8 +368,8 @@ async fn structured_output_is_a_schema_or_an_instruction() {
         let config = &body["generationConfig"];
         assert!(config.get("responseMimeType").is_none());
         let parts = body["systemInstruction"]["parts"].as_array().unwrap();
-        let told = parts.last().unwrap()["text"].as_str().unwrap();
-        assert!(told.contains(r#""const":1"#), "{told}");
+        let instruction = parts.last().unwrap()["text"].as_str().unwrap();
+        assert!(instruction.contains(r#""const":1"#), "{instruction}");
         assert_eq!(parts.len(), if system.is_empty() { 1 } else { 2 });
     }
 }

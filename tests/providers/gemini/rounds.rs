@@ -445,8 +445,8 @@ async fn key_is_in_no_url_and_no_error() {
     let agent = AgentBuilder::new(model.clone()).retry(RetryPolicy::never());
     let error = agent.build().unwrap().run("Go").await.unwrap_err();
     assert_eq!(error.kind(), agentcore::ErrorKind::Auth, "{error}");
-    let shown = format!("{error} {error:?} {model:?}");
-    assert!(!shown.contains("canary"), "{shown}");
+    let texts = format!("{error} {error:?} {model:?}");
+    assert!(!texts.contains("canary"), "{texts}");
 
     let request = server.requests().remove(0);
     assert_eq!(

@@ -80,14 +80,18 @@ async fn mode_becomes_a_level_or_a_budget() {
     let effort = |effort: &str| Some(ThinkingMode::Effort(effort.into()));
     let level = |level: &str| json!({"thinkingLevel": level, "includeThoughts": true});
     let budget = |tokens: i64| json!({"thinkingBudget": tokens, "includeThoughts": true});
-    let shown = || json!({"includeThoughts": true});
+    let summaries = || json!({"includeThoughts": true});
     let off = Some(ThinkingMode::Disabled);
     for (model, mode, expected) in [
-        ("gemini-3.8-flash", None, shown()),
+        ("gemini-3.8-flash", None, summaries()),
         ("gemini-3.8-flash", effort("low"), level("LOW")),
         ("gemini-3.8-flash", effort("xhigh"), level("HIGH")),
         ("gemini-3.8-flash", effort("max"), level("HIGH")),
-        ("gemini-3.8-flash", Some(ThinkingMode::Adaptive), shown()),
+        (
+            "gemini-3.8-flash",
+            Some(ThinkingMode::Adaptive),
+            summaries(),
+        ),
         ("gemini-3.6-flash", effort("minimal"), level("MINIMAL")),
         (
             "gemini-3.6-flash",
@@ -117,8 +121,8 @@ async fn mode_becomes_a_level_or_a_budget() {
         ("gemini-2.0-flash", off, Value::Null),
         ("gemini-2.0-flash", None, Value::Null),
     ] {
-        let sent = config(model, request(mode.clone())).await.unwrap();
-        assert_eq!(sent, (expected, Vec::new()), "{model} {mode:?}");
+        let actual = config(model, request(mode.clone())).await.unwrap();
+        assert_eq!(actual, (expected, Vec::new()), "{model} {mode:?}");
     }
 }
 
@@ -132,9 +136,9 @@ async fn model_that_always_thinks_is_set_to_its_lowest_level_with_a_warning() {
     assert_eq!(warnings, [expected]);
 
     for mode in [ThinkingMode::Disabled, ThinkingMode::Budget(0)] {
-        let sent = config("gemini-2.5-pro", request(Some(mode))).await;
-        let (sent, warnings) = sent.unwrap();
-        assert_eq!(sent, json!({"thinkingBudget": 128}));
+        let actual = config("gemini-2.5-pro", request(Some(mode))).await;
+        let (actual, warnings) = actual.unwrap();
+        assert_eq!(actual, json!({"thinkingBudget": 128}));
         let expected =
             "the model gemini-2.5-pro always thinks; it was set to its lowest budget, 128";
         assert_eq!(warnings, [expected]);
@@ -153,7 +157,7 @@ async fn thoughts_are_hidden_on_request() {
     ] {
         let mut request = request(mode);
         request.settings.show_thinking = settings.show_thinking;
-        let sent = config("gemini-3.8-flash", request).await.unwrap();
-        assert_eq!(sent, (expected, Vec::new()));
+        let actual = config("gemini-3.8-flash", request).await.unwrap();
+        assert_eq!(actual, (expected, Vec::new()));
     }
 }

@@ -107,8 +107,8 @@ fn calls_that_share_an_index_or_id_are_separated() {
         r#"{"index":0,"id":"x","function":{"name":"t","arguments":"{}"}},
            {"index":0,"id":"y","function":{"name":"u","arguments":"{}"}}"#,
     );
-    let found = calls(&[&same_index, STOP]);
-    assert_eq!((&*found[0].0, &*found[1].0), ("x", "y"));
+    let pair = calls(&[&same_index, STOP]);
+    assert_eq!((&*pair[0].0, &*pair[1].0), ("x", "y"));
 
     let same_id = piece(
         r#"{"index":0,"id":"x","function":{"name":"t","arguments":"{}"}},
@@ -293,8 +293,8 @@ fn reasoning_is_emitted_and_kept_as_a_block() {
         let two = chunk(&format!(r#"{{"{field}":"m","content":null}}"#));
         let text = chunk(r#"{"content":"a"}"#);
         let frames: [&str; 4] = [&one, &two, &text, "[DONE]"];
-        let shown = events(&frames);
-        assert!(matches!(&shown[1], Ok(ModelEvent::Thinking(text)) if text == "hé"));
+        let actual = events(&frames);
+        assert!(matches!(&actual[1], Ok(ModelEvent::Thinking(text)) if text == "hé"));
         let response = answer(&frames).unwrap();
         let [Part::Thinking(block), Part::Text(_)] = response.content.parts() else {
             panic!("{:?}", response.content);
@@ -373,11 +373,11 @@ fn refusals_and_errors_in_the_stream_are_reported() {
             "choices": [{"delta": {}, "finish_reason": reason}],
             "usage": {"prompt_tokens": 3, "completion_tokens": 1},
         });
-        let shown = events(&[&text, &broken_off.to_string()]);
+        let actual = events(&[&text, &broken_off.to_string()]);
         let is_reported =
-            matches!(shown[2], Ok(ModelEvent::Usage(usage)) if usage == Usage::new(3, 1));
+            matches!(actual[2], Ok(ModelEvent::Usage(usage)) if usage == Usage::new(3, 1));
         assert!(is_reported, "{reason}");
-        assert!(shown[3].as_ref().unwrap_err().is_retryable(), "{reason}");
+        assert!(actual[3].as_ref().unwrap_err().is_retryable(), "{reason}");
     }
 }
 

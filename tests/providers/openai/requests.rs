@@ -123,8 +123,8 @@ async fn invalid_tool_name_is_sent_with_allowed_characters() {
             .ai_calling("", [call])
             .tool("c", "functions.look up", "unknown tool");
     let body = sent(local, ModelRequest::new(history)).await.json();
-    let sent = &body["messages"][1]["tool_calls"][0]["function"]["name"];
-    assert_eq!(sent, "functions_look_up");
+    let name = &body["messages"][1]["tool_calls"][0]["function"]["name"];
+    assert_eq!(name, "functions_look_up");
 }
 
 #[tokio::test]

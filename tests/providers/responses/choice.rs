@@ -185,11 +185,11 @@ async fn thinking_is_disabled_by_the_lowest_effort_of_a_model() {
         let request = server.requests().pop().unwrap();
         assert_eq!(request.path, path, "{name}");
         let body = request.json();
-        let sent = match path {
+        let value = match path {
             "/responses" => &body["reasoning"]["effort"],
             _ => &body["reasoning_effort"],
         };
-        assert_eq!(*sent, effort, "{name}");
+        assert_eq!(*value, effort, "{name}");
     }
 }
 
@@ -249,8 +249,8 @@ async fn sampling_is_left_out_while_a_model_reasons() {
             request.settings.top_p = Some(0.9);
             request.settings.thinking = thinking.clone();
             model.call(request).await.unwrap_err();
-            let sent = server.requests().pop().unwrap();
-            let (body, path) = (sent.json(), sent.path);
+            let request = server.requests().pop().unwrap();
+            let (body, path) = (request.json(), request.path);
             for field in ["temperature", "top_p"] {
                 let has_field = !body[field].is_null();
                 assert_eq!(has_field, is_sent, "{name} {thinking:?} {path} {field}");

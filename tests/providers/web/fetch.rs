@@ -56,9 +56,9 @@ async fn text_json_and_xml_are_returned_unchanged() {
         ("text/csv", "a,b"),
     ] {
         let site = Site::start(move |_| page(content_type, body)).await;
-        let found = text(&site.tool(), &site.url("/")).await.unwrap();
+        let output = text(&site.tool(), &site.url("/")).await.unwrap();
         let expected = format!("URL: {}\nStatus: 200 OK\n\n{body}", site.url("/"));
-        assert_eq!(found, expected, "{content_type}");
+        assert_eq!(output, expected, "{content_type}");
     }
 }
 
@@ -93,8 +93,8 @@ async fn body_without_a_content_type_is_sniffed() {
         ("<p>Hi", "<p>Hi"),
     ] {
         let site = Site::start(move |_| reply("200 OK", "", body)).await;
-        let found = text(&site.tool(), &site.url("/")).await.unwrap();
-        assert!(found.ends_with(&format!("\n\n{shown}")), "{found}");
+        let output = text(&site.tool(), &site.url("/")).await.unwrap();
+        assert!(output.ends_with(&format!("\n\n{shown}")), "{output}");
     }
 }
 
@@ -114,8 +114,8 @@ async fn character_encodings_are_detected_as_in_browsers() {
     ];
     for (content_type, body) in cases {
         let site = Site::start(move |_| page(content_type, body)).await;
-        let found = text(&site.tool(), &site.url("/")).await.unwrap();
-        assert!(found.ends_with("\n\ngröße"), "{content_type}: {found}");
+        let output = text(&site.tool(), &site.url("/")).await.unwrap();
+        assert!(output.ends_with("\n\ngröße"), "{content_type}: {output}");
     }
 
     let site = Site::start(|_| page("text/plain; charset=utf-16", b"\xff\xfea\0b\0")).await;
@@ -170,17 +170,17 @@ async fn redirects_within_a_host_are_followed_up_to_the_limit() {
         ),
     })
     .await;
-    let found = text(&site5.tool(), &site5.url("/0")).await.unwrap();
+    let output = text(&site5.tool(), &site5.url("/0")).await.unwrap();
     assert!(
-        found.contains(&format!("URL: {}\n", site5.url("/5"))),
-        "{found}"
+        output.contains(&format!("URL: {}\n", site5.url("/5"))),
+        "{output}"
     );
     let error = text(&site.tool(), &site.url("/loop")).await.unwrap_err();
     assert!(error.contains("redirected more than 5 times"), "{error}");
     assert_eq!(site.heads().len(), 6);
     let none = site5.tool().max_redirects(0);
-    let found = text(&none, &site5.url("/4")).await.unwrap();
-    assert!(found.contains(&format!(
+    let output = text(&none, &site5.url("/4")).await.unwrap();
+    assert!(output.contains(&format!(
         "redirects to {}, which was not followed",
         site5.url("/5")
     )));
@@ -226,8 +226,8 @@ async fn long_text_is_returned_in_parts() {
         let output = call(&tool, json!({"url": url, "offset": at}))
             .await
             .unwrap();
-        let shown = output.content.text().into_owned();
-        let part = shown.split_once("\n\n").unwrap().1;
+        let page = output.content.text().into_owned();
+        let part = page.split_once("\n\n").unwrap().1;
         let (part, next) = match part.split_once("\n\n... (") {
             Some((part, note)) => {
                 let next = note.rsplit("continue with offset ").next().unwrap();
@@ -249,12 +249,12 @@ async fn long_text_is_returned_in_parts() {
         json!({"url": url, "offset": 3, "max_chars": 4}),
         json!({"url": url, "offset": 3.0, "max_chars": 4.0}),
     ] {
-        let found = call(&tool, args).await.unwrap();
+        let output = call(&tool, args).await.unwrap();
         let note = "defg\n\n... (119993 more characters; continue with offset 7)";
         assert!(
-            found.content.text().ends_with(note),
+            output.content.text().ends_with(note),
             "{}",
-            found.content.text()
+            output.content.text()
         );
     }
     let beyond = call(&tool, json!({"url": url, "offset": 900_000}))
@@ -274,11 +274,11 @@ async fn body_is_read_up_to_the_byte_limit() {
     let site = Site::start(move |_| Answer::Endless(head.clone(), vec![b'x'; 4096])).await;
     let tool = site.tool().max_bytes(10_000);
     let output = call(&tool, json!({"url": site.url("/")})).await.unwrap();
-    let shown = output.content.text().into_owned();
+    let page = output.content.text().into_owned();
     assert!(
-        shown.ends_with("xx\n\n... (the page is larger than what is read; its rest is left out)")
+        page.ends_with("xx\n\n... (the page is larger than what is read; its rest is left out)")
     );
-    assert_eq!(shown.matches('x').count(), 10_000);
+    assert_eq!(page.matches('x').count(), 10_000);
     let details = output.details.unwrap();
     assert_eq!(
         (&details["bytes"], &details["truncated"]),

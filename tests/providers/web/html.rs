@@ -44,14 +44,14 @@ async fn visible_content_is_converted_to_markdown() {
         ("<body></body>", "(the page has no text)"),
         ("", "(the page has no text)"),
     ] {
-        let found = markdown(html.to_owned()).await.unwrap();
-        let plain = found.replace("\\<", "<").replace("\\>", ">");
+        let text = markdown(html.to_owned()).await.unwrap();
+        let plain = text.replace("\\<", "<").replace("\\>", ">");
         assert_eq!(plain, expected, "{html}");
     }
 
     let table = "<table><tr><th>a<th>b<tr><td>1<td>2</table>";
-    let found = markdown(table.to_owned()).await.unwrap();
-    assert!(found.contains("| a") && found.contains("| 1"), "{found}");
+    let text = markdown(table.to_owned()).await.unwrap();
+    assert!(text.contains("| a") && text.contains("| 1"), "{text}");
 }
 
 #[tokio::test]
@@ -73,10 +73,10 @@ async fn deep_nesting_is_cut_and_never_overflows_the_stack() {
         ("<template>", ""),
         ("<div><marquee></div>", ""),
     ] {
-        let found = markdown(deep(open, close)).await.unwrap();
-        assert!(found.starts_with("start"), "{open}: {found:.200}");
+        let text = markdown(deep(open, close)).await.unwrap();
+        assert!(text.starts_with("start"), "{open}: {text:.200}");
         assert!(
-            found.ends_with("(the page is larger than what is read; its rest is left out)"),
+            text.ends_with("(the page is larger than what is read; its rest is left out)"),
             "{open}"
         );
     }
@@ -100,13 +100,13 @@ async fn expensive_pages_are_cut() {
         ("<p><b><i>x</p>", 60_000),
         ("<a href=x>", 100_000),
     ] {
-        let found = markdown(format!("<p>start</p>{}", piece.repeat(count)))
+        let text = markdown(format!("<p>start</p>{}", piece.repeat(count)))
             .await
             .unwrap();
-        assert!(found.starts_with("start"), "{piece}: {found:.200}");
+        assert!(text.starts_with("start"), "{piece}: {text:.200}");
         // The text may also be longer than what one call returns.
         assert!(
-            found.ends_with(rest) || found.contains("more characters; continue"),
+            text.ends_with(rest) || text.contains("more characters; continue"),
             "{piece}"
         );
     }
@@ -123,8 +123,8 @@ async fn titles_are_cut_and_in_one_line() {
         "y".repeat(9_000)
     );
     let site = Site::start(move |_| page("text/html", &html)).await;
-    let found = text(&site.tool(), &site.url("/")).await.unwrap();
-    let title = found.lines().next().unwrap();
+    let output = text(&site.tool(), &site.url("/")).await.unwrap();
+    let title = output.lines().next().unwrap();
     assert!(
         title.starts_with("Title: a URL: x yyy") && title.ends_with("..."),
         "{title}"

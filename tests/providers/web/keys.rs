@@ -147,8 +147,8 @@ async fn cut_texts_of_a_search_show_no_part_of_a_key() {
     for shown in (4..42).step_by(5) {
         let tool = internet_search(Long(shown));
         let output = call(&tool, json!({"query": "q"})).await.unwrap();
-        let seen = format!("{}\n{:?}", output.content.text(), output.details);
-        assert_no_leak(&seen, KEY, &format!("result {shown}"));
+        let all = format!("{}\n{:?}", output.content.text(), output.details);
+        assert_no_leak(&all, KEY, &format!("result {shown}"));
         let error = call(&tool, json!({"query": "fail"})).await.unwrap_err();
         assert_no_leak(&error, KEY, &format!("error {shown}"));
     }

@@ -22,16 +22,16 @@ fn reply(line: &str, headers: &str, body: &str) -> Reply {
 async fn search(reply: Reply, args: Value) -> (Result<String, String>, FaultServer) {
     let server = serve([reply]).await;
     let tavily = Tavily::new(KEY).base_url(&server.url()).unwrap();
-    let found = call(&internet_search(tavily), args).await;
+    let search_output = call(&internet_search(tavily), args).await;
     (
-        found.map(|output| output.content.text().into_owned()),
+        search_output.map(|output| output.content.text().into_owned()),
         server,
     )
 }
 
 async fn error(reply: Reply) -> String {
-    let (found, _server) = search(reply, json!({"query": "x"})).await;
-    let error = found.unwrap_err();
+    let (outcome, _server) = search(reply, json!({"query": "x"})).await;
+    let error = outcome.unwrap_err();
     assert!(error.starts_with("Tavily: "), "{error}");
     assert!(!error.contains("canary"), "{error}");
     error
@@ -52,7 +52,7 @@ async fn answer_is_returned_with_its_sources() {
         "request_id": "r",
     });
 
-    let (found, server) = search(
+    let (outcome, server) = search(
         reply(
             "200 OK",
             "content-type: application/json\r\n",
@@ -62,7 +62,7 @@ async fn answer_is_returned_with_its_sources() {
     )
     .await;
     assert_eq!(
-        found.unwrap(),
+        outcome.unwrap(),
         "Answer: Mount Everest, 8,849 m.\n\nSources:\n\
          - [Everest](https://a.test/1)\n  It is 8,849 m high.\n\n\
          - [https://b.test/2](https://b.test/2)\n  \n\n"
@@ -71,12 +71,12 @@ async fn answer_is_returned_with_its_sources() {
     assert_eq!((&*request.method, &*request.path), ("POST", "/search"));
     let key = format!("Bearer {KEY}");
     assert_eq!(request.header("authorization"), Some(key.as_str()));
-    let sent = request.json();
+    let body = request.json();
     assert_eq!(
-        (&sent["query"], &sent["max_results"]),
+        (&body["query"], &body["max_results"]),
         (&json!("tallest mountain"), &json!(2))
     );
-    assert_eq!(sent["include_answer"], true);
+    assert_eq!(body["include_answer"], true);
     assert!(!text(&request).contains("canary"));
 }
 
@@ -98,8 +98,8 @@ async fn partial_search_results_are_formatted() {
             "Sources:\n- [t](u)\n  c\n\n",
         ),
     ] {
-        let (found, _server) = search(reply("200 OK", "", &body), json!({"query": "x"})).await;
-        assert_eq!(found.as_deref(), Ok(expected));
+        let (outcome, _server) = search(reply("200 OK", "", &body), json!({"query": "x"})).await;
+        assert_eq!(outcome.as_deref(), Ok(expected));
     }
 }
 
@@ -179,8 +179,8 @@ async fn malformed_search_replies_are_errors() {
         error_text.contains("longer than 2097152 bytes"),
         "{error_text}"
     );
-    let cut = Reply::raw().send("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{");
-    error(cut.close()).await;
+    let incomplete = Reply::raw().send("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{");
+    error(incomplete.close()).await;
     error(Reply::raw().close()).await;
 }
 
@@ -200,9 +200,9 @@ async fn silent_search_service_is_a_timeout() {
 #[tokio::test]
 async fn invalid_search_settings_are_config_errors_without_the_key() {
     for url in ["", "localhost", "ftp://a.test", "file:///x"] {
-        let refused = Tavily::new(KEY).base_url(url).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Config);
-        assert!(!refused.to_string().contains("canary"));
+        let error = Tavily::new(KEY).base_url(url).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(!error.to_string().contains("canary"));
     }
     let tavily = Tavily::new(KEY);
     assert!(!format!("{tavily:?} {tavily:#?}").contains("canary"));
@@ -222,18 +222,17 @@ async fn queries_and_results_are_bounded() {
     }
 
     let tool = internet_search(Many);
-    let found = call(&tool, json!({"query": "q", "max_results": 9_000}))
+    let output = call(&tool, json!({"query": "q", "max_results": 9_000}))
         .await
         .unwrap();
-    let shown = found.content.text().into_owned();
+    let text = output.content.text().into_owned();
     assert_eq!(
-        shown
-            .lines()
+        text.lines()
             .filter(|line| line.starts_with("- [q - [x](y)](u)"))
             .count(),
         20
     );
-    assert!(shown.len() < 60_000, "{}", shown.len());
+    assert!(text.len() < 60_000, "{}", text.len());
     for query in ["", " \n", &"q".repeat(1_001)] {
         assert!(call(&tool, json!({"query": query})).await.is_err());
     }

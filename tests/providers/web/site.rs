@@ -116,8 +116,8 @@ pub fn redirect(status: &str, location: &str) -> Answer {
 }
 
 pub async fn call(tool: &impl Tool, args: Value) -> Result<ToolOutput, String> {
-    let called = tool.execute(ToolContext::detached(), args).await;
-    called.map_err(|error| error.to_string())
+    let outcome = tool.execute(ToolContext::detached(), args).await;
+    outcome.map_err(|error| error.to_string())
 }
 
 pub async fn text(tool: &impl Tool, url: &str) -> Result<String, String> {

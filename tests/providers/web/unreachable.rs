@@ -76,10 +76,10 @@ async fn only_allowed_addresses_of_a_name_are_connected() {
     .await;
     let names = Names::new(&[&["127.0.0.2", "127.0.0.1", "10.0.0.1"]]);
     let tool = open.tool().resolver(names);
-    let found = text(&tool, &format!("http://public.test:{port}/"))
+    let output = text(&tool, &format!("http://public.test:{port}/"))
         .await
         .unwrap();
-    assert!(found.ends_with("\n\nopen"), "{found}");
+    assert!(output.ends_with("\n\nopen"), "{output}");
     assert!(hidden.heads().is_empty());
 }
 
@@ -96,8 +96,8 @@ async fn rebound_name_connects_to_the_checked_address() {
     let names = Names::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let tool = open.tool().resolver(names.clone());
     let url = format!("http://rebind.test:{port}/");
-    let found = text(&tool, &url).await.unwrap();
-    assert!(found.ends_with("\n\nopen"), "{found}");
+    let output = text(&tool, &url).await.unwrap();
+    assert!(output.ends_with("\n\nopen"), "{output}");
     assert_eq!(names.asked().len(), 1);
 
     // The next call resolves the name again, gets the other address, and has no pooled connection
@@ -178,18 +178,18 @@ async fn permission_rules_apply_to_the_redirect_target() {
         .build()
         .unwrap();
     let output = agent.run("Read it.").await.unwrap();
-    let found = results(&output.messages);
-    let told = found[0].content.text();
+    let results = results(&output.messages);
+    let error = results[0].content.text();
     assert!(
-        told.contains("redirects to https://evil.test/page, which was not followed"),
-        "{told}"
+        error.contains("redirects to https://evil.test/page, which was not followed"),
+        "{error}"
     );
-    assert!(!found[0].is_error);
-    assert!(found[1].is_error, "{:?}", found[1]);
+    assert!(!results[0].is_error);
+    assert!(results[1].is_error, "{:?}", results[1]);
     assert!(
-        found[1].content.text().contains("evil.test"),
+        results[1].content.text().contains("evil.test"),
         "{:?}",
-        found[1]
+        results[1]
     );
 }
 
@@ -225,10 +225,10 @@ async fn allowed_host_may_have_any_address() {
     let tool = WebFetch::new()
         .policy(policy)
         .resolver(Names::new(&[&["127.0.0.1"]]));
-    let found = text(&tool, &format!("http://wiki.corp:{port}/"))
+    let output = text(&tool, &format!("http://wiki.corp:{port}/"))
         .await
         .unwrap();
-    assert!(found.ends_with("\n\nhello"), "{found}");
+    assert!(output.ends_with("\n\nhello"), "{output}");
     for other in [
         format!("http://a.wiki.corp:{port}/"),
         "http://wiki.corp/".to_owned(),
