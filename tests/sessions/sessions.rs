@@ -214,8 +214,8 @@ async fn sessions_can_be_forked_listed_and_deleted() {
     let list = agent.store().list().await.unwrap();
     let ids: Vec<_> = list.iter().map(|info| (&*info.id, info.messages)).collect();
     assert_eq!(ids, [("b", 4), ("a", 2)]);
-    let taken = agent.session("a").fork("b").await.unwrap_err();
-    assert_eq!(taken.kind(), ErrorKind::Conflict);
+    let error = agent.session("a").fork("b").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
     let missing = agent.session("nobody").fork("c").await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::SessionNotFound);
     assert!(agent.session("b").delete().await.unwrap());
@@ -308,7 +308,7 @@ fn busy_agent(store: impl SessionStore, log: &Log) -> Agent {
 #[tokio::test]
 async fn run_dropped_at_any_poll_leaves_a_session_that_can_continue() {
     let mut finished = false;
-    let mut told = [0; 2];
+    let mut counts = [0; 2];
     for polls in 1..200 {
         let log = Log::default();
         let agent = busy_agent(ThreadStore::new(), &log);
@@ -331,11 +331,11 @@ async fn run_dropped_at_any_poll_leaves_a_session_that_can_continue() {
         assert_eq!(stored(&agent, "s").await, output.messages);
         let first: Vec<_> = result_texts(&output.messages).into_iter().take(3).collect();
         if !over && first.iter().any(|text| text.contains("did not run")) {
-            told[0] += 1;
+            counts[0] += 1;
         }
 
         if first.iter().any(|text| text.contains("may have run")) {
-            told[1] += 1;
+            counts[1] += 1;
         }
 
         for (at, ran) in [
@@ -357,7 +357,7 @@ async fn run_dropped_at_any_poll_leaves_a_session_that_can_continue() {
     }
 
     assert!(finished, "the run ends within so many polls");
-    assert!(told.iter().all(|times| *times > 0), "{told:?}");
+    assert!(counts.iter().all(|times| *times > 0), "{counts:?}");
 }
 
 /// A spy that fails the n-th write.
@@ -428,20 +428,20 @@ async fn failed_write_is_reported_before_the_run_depends_on_it() {
                 }
             }
             "append start" => {
-                let told = result_texts(&output.unwrap().messages);
-                let refused = told
+                let texts = result_texts(&output.unwrap().messages);
+                let count = texts
                     .iter()
                     .filter(|text| text.contains("disk full"))
                     .count();
-                assert_eq!(refused, 1, "{told:?}");
+                assert_eq!(count, 1, "{texts:?}");
             }
             _ => assert!(output.is_ok() && warned, "the answer stands"),
         }
 
         // A tool that has run is not reported as one that did not.
-        let kept = threads.get("s").unwrap_or_default().messages;
+        let messages = threads.get("s").unwrap_or_default().messages;
         if failed == "append results" {
-            assert_eq!(result_texts(&kept)[1], "slow ran");
+            assert_eq!(result_texts(&messages)[1], "slow ran");
         }
 
         let next = agent.session("s").run("And now?").await.unwrap();
@@ -490,7 +490,7 @@ async fn message_info_of_answers_is_stored() {
         .step(step("three.", StopReason::EndTurn));
     let agent = agent(model).build().unwrap();
     let (messages, output) = watch(agent.session("s").run("Count")).await;
-    let shown = messages.iter().rev().find_map(|message| match message {
+    let last_uuid = messages.iter().rev().find_map(|message| match message {
         SdkMessage::Assistant(event) => Some(event.envelope.uuid),
         _ => None,
     });
@@ -501,7 +501,7 @@ async fn message_info_of_answers_is_stored() {
     let infos: Vec<_> = state.message_infos().collect();
     assert_eq!(infos.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [1, 3]);
     let first = state.message_info(1).unwrap();
-    assert_eq!(Some(first.uuid), shown);
+    assert_eq!(Some(first.uuid), last_uuid);
     assert_eq!((&*first.model, first.usage.output_tokens), ("scripted", 6));
     assert_eq!(first.stop_reason, Some(StopReason::MaxTokens));
     assert!(state.message_info(0).is_none() && state.message_info(9).is_none());
@@ -543,10 +543,10 @@ async fn rewind_to_continues_from_an_earlier_message() {
     assert_eq!(output.text, "Another two.");
     assert_eq!(roles(&output.messages), "user assistant user assistant");
     assert_eq!(stored(&agent, "s").await, output.messages);
-    let known = send("i1", "First").await.unwrap();
-    assert_eq!((&*known.text, known.turns), ("One.", 0));
-    let gone = send("i2", "Second").await.unwrap_err();
-    assert_eq!(gone.kind(), ErrorKind::Conflict);
+    let repeated = send("i1", "First").await.unwrap();
+    assert_eq!((&*repeated.text, repeated.turns), ("One.", 0));
+    let error = send("i2", "Second").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
 
     // Repeats the same request, as after a lost connection.
     let edit = || session.clone().rewind_to(2).input_id("i3").run("Edited");
@@ -613,12 +613,12 @@ async fn results_of_calls_of_a_dropped_run_are_emitted_in_the_next_run() {
         panic!("{:?}", messages[1]);
     };
 
-    let shown: Vec<_> = event
+    let texts: Vec<_> = event
         .messages
         .iter()
         .map(|message| message.text())
         .collect();
-    assert_eq!(shown, result_texts(&output.unwrap().messages)[..2]);
+    assert_eq!(texts, result_texts(&output.unwrap().messages)[..2]);
 }
 
 /// Logs at the release of a lease whether the run has ended.
@@ -667,18 +667,18 @@ async fn input_whose_answer_was_rewound_gets_a_new_answer() {
     session.clone().input_id("i1").run("First").await.unwrap();
     let again = session.clone().rewind_to(1).run(agentcore::Messages::new());
     assert_eq!(again.await.unwrap().text, "Other.");
-    let known = session.clone().input_id("i1").run("First").await.unwrap();
-    assert_eq!((&*known.text, known.turns), ("Other.", 0));
+    let output = session.clone().input_id("i1").run("First").await.unwrap();
+    assert_eq!((&*output.text, output.turns), ("Other.", 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn message_changed_by_after_agent_keeps_message_infos() {
     let redact = agentcore::hook::after_agent("redact", |_, mut state| async move {
-        let said = state
+        let position = state
             .messages
             .iter()
             .rposition(|message| message.role().is_user_input());
-        if let Some(message) = said.and_then(|at| state.messages.get_mut(at)) {
+        if let Some(message) = position.and_then(|at| state.messages.get_mut(at)) {
             *message.content_mut() = "[redacted]".into();
         }
 

@@ -102,13 +102,13 @@ async fn run_without_a_session_is_leased_and_stored_once_it_has_pending_calls() 
         .build()
         .unwrap();
     reader.agent.set(agent.clone()).ok().unwrap();
-    let seen = || std::mem::take(&mut *reader.seen.lock().unwrap());
+    let reports = || std::mem::take(&mut *reader.seen.lock().unwrap());
 
     agent.run("Pay?").await.unwrap();
-    assert_eq!(seen(), [(None, false)]);
+    assert_eq!(reports(), [(None, false)]);
     let output = agent.run("Pay").await.unwrap();
     assert_eq!(output.end, ExitReason::AwaitingApproval);
-    assert_eq!(seen(), [(Some(1), true)]);
+    assert_eq!(reports(), [(Some(1), true)]);
     let store = agent.store();
     assert!(!store.is_leased(&output.session_id).await.unwrap());
     let stored = store.load(&output.session_id).await.unwrap().unwrap();
@@ -180,7 +180,7 @@ fn saying(text: &str) -> AgentState {
 }
 
 /// Returns the ids of all sessions, sorted.
-async fn left(store: &ThreadStore) -> String {
+async fn remaining_ids(store: &ThreadStore) -> String {
     let list = store.list().await.unwrap();
     let mut ids: Vec<_> = list.iter().map(|info| &*info.id).collect();
     ids.sort_unstable();
@@ -195,11 +195,11 @@ async fn least_recently_used_sessions_are_dropped_over_the_limit() {
     }
     assert!(store.get("a").is_some(), "and that was a use");
     store.save("d", saying("x"));
-    assert_eq!(left(&store).await, "acd");
+    assert_eq!(remaining_ids(&store).await, "acd");
     let store = store.max_sessions(1);
-    assert_eq!((&*left(&store).await, store.len()), ("d", 1));
+    assert_eq!((&*remaining_ids(&store).await, store.len()), ("d", 1));
     let store = store.max_sessions(0);
-    assert_eq!(left(&store).await, "d", "the one used last stays");
+    assert_eq!(remaining_ids(&store).await, "d", "the one used last stays");
 }
 
 #[tokio::test]
@@ -214,10 +214,10 @@ async fn leased_sessions_and_those_with_pending_calls_are_not_dropped() {
         store.save(id, saying("x"));
     }
 
-    assert_eq!(left(&store).await, "chw");
+    assert_eq!(remaining_ids(&store).await, "chw");
     drop(held);
     store.save("w", saying("x"));
-    assert_eq!(left(&store).await, "hw");
+    assert_eq!(remaining_ids(&store).await, "hw");
 }
 
 #[tokio::test]
@@ -231,14 +231,14 @@ async fn sessions_with_pending_calls_are_dropped_over_twice_a_limit() {
     for id in ["a", "b", "c", "d"] {
         store.save(id, waiting(id, "x"));
     }
-    assert_eq!(left(&store).await, "abcd");
+    assert_eq!(remaining_ids(&store).await, "abcd");
     assert!(store.get("a").is_some(), "and that was a use");
     let held = store.lease("b").await.unwrap();
     store.save("e", waiting("e", "x"));
-    assert_eq!(left(&store).await, "abde");
+    assert_eq!(remaining_ids(&store).await, "abde");
     drop(held);
     store.save("f", saying("x"));
-    assert_eq!(left(&store).await, "abef");
+    assert_eq!(remaining_ids(&store).await, "abef");
 
     let store = ThreadStore::new().max_bytes(100_000);
     for number in 0..20 {
@@ -265,7 +265,7 @@ async fn sessions_are_dropped_over_the_byte_limit() {
         store.save(id, saying(&long));
     }
 
-    assert_eq!(left(&store).await, "bcd");
+    assert_eq!(remaining_ids(&store).await, "bcd");
     assert!(
         (90_000..100_000).contains(&store.bytes()),
         "{}",
@@ -283,9 +283,13 @@ async fn sessions_are_dropped_over_the_byte_limit() {
     }
 
     drop(held);
-    assert_eq!(left(&store).await, "c", "too long by itself, and used last");
+    assert_eq!(
+        remaining_ids(&store).await,
+        "c",
+        "too long by itself, and used last"
+    );
     store.save("e", saying("x"));
-    assert_eq!(left(&store).await, "e");
+    assert_eq!(remaining_ids(&store).await, "e");
     assert!(store.bytes() < 2_000, "{}", store.bytes());
     assert!(ThreadStore::delete(&store, "e"));
     assert_eq!(store.bytes(), 0);

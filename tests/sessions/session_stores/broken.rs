@@ -191,16 +191,16 @@ impl SessionStore for Broken {
             return Err(Error::new(ErrorKind::InvalidRequest, "no id"));
         }
 
-        let mut found = self.inner.load(&self.id(id)).await?;
-        if let (Some(found), Some(wrong)) = (&mut found, self.wrong.lock().unwrap().get(id)) {
-            found.input_ids.extend(wrong.input_ids.iter().cloned());
-            found.ended.extend(wrong.ended.iter().cloned());
+        let mut session = self.inner.load(&self.id(id)).await?;
+        if let (Some(session), Some(wrong)) = (&mut session, self.wrong.lock().unwrap().get(id)) {
+            session.input_ids.extend(wrong.input_ids.iter().cloned());
+            session.ended.extend(wrong.ended.iter().cloned());
             if !wrong.state.thread_id.is_empty() {
-                found.state.thread_id = wrong.state.thread_id.clone();
+                session.state.thread_id = wrong.state.thread_id.clone();
             }
         }
 
-        Ok(found)
+        Ok(session)
     }
 
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
@@ -281,8 +281,8 @@ impl SessionStore for Broken {
         }
 
         if self.fault == Fault::KeepsInputIds {
-            let known = self.inner.load(&id).await?.unwrap_or_default().input_ids;
-            self.wrong(&id, |wrong| wrong.input_ids = known);
+            let input_ids = self.inner.load(&id).await?.unwrap_or_default().input_ids;
+            self.wrong(&id, |wrong| wrong.input_ids = input_ids);
         }
 
         if self.fault == Fault::SavesInSteps {
@@ -293,14 +293,14 @@ impl SessionStore for Broken {
             yield_now().await;
         }
 
-        let started = match self.fault {
+        let former = match self.fault {
             Fault::KeepsWhatStarted => self.inner.load(lease.session_id()).await?,
             _ => None,
         };
 
         SessionStore::save(&self.inner, lease, &state).await?;
-        let started = started.map(|found| found.started).unwrap_or_default();
-        let records = started.into_iter();
+        let former = former.map(|found| found.started).unwrap_or_default();
+        let records = former.into_iter();
         let records = records.map(|call_id| Record::ToolStarted { call_id });
         self.inner.append(lease, records.collect()).await
     }
@@ -461,8 +461,8 @@ impl SessionStore for Broken {
         self.inner.fork_at(from, to, messages).await?;
         if self.fault == Fault::PartsCalls {
             let mut state = self.inner.get(to).unwrap_or_default();
-            let kept = state.messages.as_slice()[..messages].iter().cloned();
-            state.messages = kept.collect::<Messages>();
+            let messages_before = state.messages.as_slice()[..messages].iter().cloned();
+            state.messages = messages_before.collect::<Messages>();
             self.inner.save(to, state);
         }
         Ok(())

@@ -132,17 +132,17 @@ async fn work_in<P: Place>(id: &str, folder: &Path, store: &P) {
 /// lines.
 fn kill_after(mut child: Child, count: usize, wait: u64) -> Vec<String> {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut said = Vec::new();
-    let note = |line: String, said: &mut Vec<String>| {
+    let mut output = Vec::new();
+    let note = |line: String, output: &mut Vec<String>| {
         // The test harness may have printed text before the mark.
         if let Some((_, what)) = line.split_once('@') {
-            said.push(what.to_owned());
+            output.push(what.to_owned());
         }
     };
 
-    while said.len() < count {
+    while output.len() < count {
         match lines.next() {
-            Some(line) => note(line.unwrap(), &mut said),
+            Some(line) => note(line.unwrap(), &mut output),
             None => break,
         }
     }
@@ -153,7 +153,7 @@ fn kill_after(mut child: Child, count: usize, wait: u64) -> Vec<String> {
 
     child.kill().unwrap();
     for line in lines {
-        note(line.unwrap(), &mut said);
+        note(line.unwrap(), &mut output);
     }
 
     let status = child.wait().unwrap();
@@ -168,7 +168,7 @@ fn kill_after(mut child: Child, count: usize, wait: u64) -> Vec<String> {
         status.success() || status.code().is_none(),
         "{status}: {errors}"
     );
-    said
+    output
 }
 
 /// The state of the sessions that the parent expects.
@@ -219,9 +219,9 @@ impl Known {
         stored.extend(texts.map(|message| message.text().into_owned()));
 
         let effects = fs::read_to_string(folder.join("effects")).unwrap_or_default();
-        let done: Vec<_> = effects.lines().collect();
-        let once: HashSet<_> = done.iter().copied().collect();
-        assert_eq!(done.len(), once.len(), "a call ran twice");
+        let ids: Vec<_> = effects.lines().collect();
+        let once: HashSet<_> = ids.iter().copied().collect();
+        assert_eq!(ids.len(), once.len(), "a call ran twice");
         for result in results(&output.messages) {
             let (text, id) = (result.content.text(), &*result.tool_call_id);
             if text.contains("did not run") {
@@ -261,13 +261,13 @@ pub fn is_killed<P: Place>(test: &str) {
     let mut random = fastrand::Rng::with_seed(11);
     let (mut acknowledged, mut open) = (0, 0);
     for _ in 0..rounds / ROUNDS_A_SESSION {
-        let held = tempfile::tempdir().unwrap();
-        let _kept = P::open(held.path());
+        let folder = tempfile::tempdir().unwrap();
+        let _kept = P::open(folder.path());
         let mut known = Known::default();
         for _ in 0..ROUNDS_A_SESSION {
             let count = random.usize(1..24);
-            let said = kill_after(child(test, held.path()), count, random.u64(..200_000));
-            runtime().block_on(known.check::<P>(held.path(), said));
+            let output = kill_after(child(test, folder.path()), count, random.u64(..200_000));
+            runtime().block_on(known.check::<P>(folder.path(), output));
         }
 
         acknowledged += known.acknowledged.len();
@@ -289,11 +289,11 @@ fn holds<P: Place>(test: &str) {
         return;
     }
 
-    let held = tempfile::tempdir().unwrap();
-    let mut child = child(test, held.path());
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = child(test, folder.path());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("@held")));
-    let store = P::open(held.path());
+    let store = P::open(folder.path());
     let busy = runtime().block_on(store.lease("s")).unwrap_err();
     assert_eq!(busy.kind(), ErrorKind::SessionBusy);
     child.kill().unwrap();

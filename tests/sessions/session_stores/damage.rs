@@ -48,12 +48,12 @@ async fn three_writes<P: Place>() -> (Held<P>, Vec<u8>, Vec<usize>) {
 async fn healed<P: Place>(held: &mut Held<P>, bytes: &[u8]) -> (Vec<Damage>, Vec<String>) {
     held.store.put("a", bytes);
     held.store.forget_aside("a");
-    let found = {
+    let session = {
         let _lease = held.store.lease("a").await.unwrap();
         held.store.load("a").await.unwrap().unwrap_or_default()
     };
 
-    let texts = found.state.messages.iter();
+    let texts = session.state.messages.iter();
     let mut texts: Vec<_> = texts.map(|message| message.text().into_owned()).collect();
     held.reopen();
     held.say("a", &["next"]).await;
@@ -62,7 +62,7 @@ async fn healed<P: Place>(held: &mut Held<P>, bytes: &[u8]) -> (Vec<Damage>, Vec
     texts.push("next".into());
     assert_eq!(held.texts("a").await, texts);
     texts.pop();
-    (found.damage, texts)
+    (session.damage, texts)
 }
 
 /// Returns the offsets below `len` to damage: every [`Place::STEP`]th one, and those near the ends
@@ -150,9 +150,9 @@ async fn junk_between_records_loses_no_record<P: Place>() {
             [&bytes[..ends[1] - 1], junk, rest].concat(),
         ] {
             let (damage, texts) = healed(&mut held, &damaged).await;
-            let shown = String::from_utf8_lossy(&junk[..junk.len().min(40)]);
-            assert_eq!(texts, all, "{shown:?}");
-            assert_eq!(damage.len(), 1, "{shown:?}: {damage:?}");
+            let text = String::from_utf8_lossy(&junk[..junk.len().min(40)]);
+            assert_eq!(texts, all, "{text:?}");
+            assert_eq!(damage.len(), 1, "{text:?}: {damage:?}");
         }
     }
 
@@ -208,8 +208,8 @@ async fn missing_and_repeated_lines_are_reported<P: Place>() {
     ] {
         let (damage, found) = healed(&mut held, &lines(numbers)).await;
         assert_eq!(found, texts, "{numbers:?}");
-        let found: Vec<_> = damage.iter().map(|damage| damage.kind).collect();
-        assert_eq!(found, kinds, "{numbers:?}");
+        let actual: Vec<_> = damage.iter().map(|damage| damage.kind).collect();
+        assert_eq!(actual, kinds, "{numbers:?}");
     }
 }
 
@@ -322,16 +322,19 @@ async fn load_of_a_damaged_log_does_not_change_it<P: Place>() {
     let (held, bytes, ends) = three_writes::<P>().await;
     let torn = &bytes[..ends[1]];
     held.store.put("a", torn);
-    let found = held.store.load("a").await.unwrap().unwrap();
-    assert_eq!(found.state.messages.len(), 1);
-    assert!(found.damage.is_empty(), "the write may be under way");
+    let session = held.store.load("a").await.unwrap().unwrap();
+    assert_eq!(session.state.messages.len(), 1);
+    assert!(session.damage.is_empty(), "the write may be under way");
     assert_eq!(held.store.log("a"), torn);
     let mut flipped = bytes.clone();
     flipped[40] ^= 1;
     held.store.put("a", &flipped);
     for _ in 0..2 {
-        let found = held.store.load("a").await.unwrap().unwrap();
-        assert_eq!((found.damage.len(), &found.damage[0].kept_in), (1, &None));
+        let session = held.store.load("a").await.unwrap().unwrap();
+        assert_eq!(
+            (session.damage.len(), &session.damage[0].kept_in),
+            (1, &None)
+        );
     }
 
     assert_eq!(held.store.log("a"), flipped);
@@ -344,8 +347,8 @@ async fn unreadable_session_is_reported_as_damaged<P: Place>() {
     let list = held.store.list().await.unwrap();
     assert!(list[0].problem.is_some());
     let lease = held.store.lease("a").await.unwrap();
-    let found = held.store.load("a").await.unwrap().unwrap();
-    assert_eq!((found.state.messages.len(), found.damage.len()), (0, 1));
+    let session = held.store.load("a").await.unwrap().unwrap();
+    assert_eq!((session.state.messages.len(), session.damage.len()), (0, 1));
     held.store.append(&lease, vec![said("new")]).await.unwrap();
     assert_eq!(held.texts("a").await, ["new"]);
 }
@@ -375,8 +378,8 @@ fn spoiled<P: Place>(store: &P, texts: &[&str]) -> Vec<u8> {
 async fn save_first<P: Place>(held: &Held<P>, count: usize) {
     let lease = held.store.lease("a").await.unwrap();
     let mut state = held.store.load("a").await.unwrap().unwrap().state;
-    let kept = state.messages.as_slice()[..count].iter().cloned();
-    state.messages = kept.collect();
+    let messages = state.messages.as_slice()[..count].iter().cloned();
+    state.messages = messages.collect();
     held.store.save(&lease, &state).await.unwrap();
     let_go(lease);
 }
@@ -462,8 +465,8 @@ async fn compaction_is_dropped_with_the_messages_it_covers<P: Place>() {
         let (damage, texts) = healed(&mut held, damaged.as_bytes()).await;
         assert_eq!(texts, ["one", "four", "five"], "{lost}");
         assert!(!damage.is_empty());
-        let found = held.store.load("a").await.unwrap().unwrap().state;
-        assert_eq!(found.compaction, None, "{lost}");
+        let state = held.store.load("a").await.unwrap().unwrap().state;
+        assert_eq!(state.compaction, None, "{lost}");
     }
 }
 
@@ -484,8 +487,8 @@ async fn compaction_that_covers_a_lost_message_is_dropped<P: Place>() {
         let damaged = spoiled(&held.store, &[lost]);
         let (_, texts) = healed(&mut held, &damaged).await;
         assert_eq!(texts.len(), 3);
-        let found = held.store.load("a").await.unwrap().unwrap().state;
-        assert_eq!(found.compaction.is_some(), is_kept, "{lost}");
+        let state = held.store.load("a").await.unwrap().unwrap().state;
+        assert_eq!(state.compaction.is_some(), is_kept, "{lost}");
     }
 }
 

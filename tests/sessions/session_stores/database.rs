@@ -37,11 +37,11 @@ fn count(store: &SqliteStore, sql: &str) -> i64 {
 
 #[tokio::test]
 async fn database_files_are_readable_by_the_owner_only() {
-    let held = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(held.path().join("new/deep/sessions.db")).unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(temp_dir.path().join("new/deep/sessions.db")).unwrap();
     let lease = store.lease("A/b").await.unwrap();
     store.append(&lease, vec![said("Hi")]).await.unwrap();
-    let folder = held.path().join("new/deep");
+    let folder = temp_dir.path().join("new/deep");
     assert_eq!(mode(&folder), 0o700);
     for suffix in ["", "-wal", "-shm"] {
         assert_eq!(mode(&beside(&store, suffix)), 0o600, "{suffix}");
@@ -125,10 +125,10 @@ async fn prune_removes_a_session_with_missing_rows() {
 
 /// Creates a folder with this file in it, and returns both paths.
 fn file(content: &[u8]) -> (TempDir, PathBuf) {
-    let held = tempfile::tempdir().unwrap();
-    let path = held.path().join("sessions.db");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
     fs::write(&path, content).unwrap();
-    (held, path)
+    (folder, path)
 }
 
 #[tokio::test]
@@ -251,8 +251,8 @@ async fn lease_excludes_other_stores_over_one_database() {
 
     held.store.append(&lease, vec![said("one")]).await.unwrap();
     assert_eq!(other.prune(Duration::ZERO).await.unwrap(), 0);
-    let seen = other.load("a").await.unwrap().unwrap();
-    assert_eq!(seen.state.messages.len(), 1);
+    let session = other.load("a").await.unwrap().unwrap();
+    assert_eq!(session.state.messages.len(), 1);
     let_go(lease);
     let lease = other.lease("a").await.unwrap();
     assert_eq!(lease.token(), 2, "it goes on where the other store was");
@@ -282,8 +282,8 @@ async fn append_to_a_log_changed_by_another_writer_is_a_conflict() {
         let lease = held.store.lease("a").await.unwrap();
         held.store.append(&lease, vec![said("one")]).await.unwrap();
         tables(&held.store).execute(spoil, ()).unwrap();
-        let refused = held.store.append(&lease, vec![said("two")]).await;
-        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict, "{spoil}");
+        let outcome = held.store.append(&lease, vec![said("two")]).await;
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Conflict, "{spoil}");
         let again = held.store.append(&lease, vec![said("two")]).await;
         assert!(again.is_err(), "not before it is read anew");
         drop(lease);
@@ -300,9 +300,9 @@ async fn append_to_a_replaced_database_is_a_conflict() {
     let path = held.store.path();
     let moved = path.with_file_name("moved.db");
     fs::rename(path, &moved).unwrap();
-    let gone = held.store.append(&lease, vec![said("two")]).await;
+    let outcome = held.store.append(&lease, vec![said("two")]).await;
     assert!(
-        gone.unwrap_err().text().contains("sessions.db"),
+        outcome.unwrap_err().text().contains("sessions.db"),
         "it is told"
     );
     fs::write(path, "").unwrap();
@@ -339,8 +339,8 @@ async fn deleted_sessions_leave_no_rows() {
     assert_eq!(held.texts("b").await, ["Hi"]);
     assert_eq!(held.store.prune(Duration::ZERO).await.unwrap(), 1);
     for table in ["log", "damaged"] {
-        let left = count(&held.store, &format!("SELECT count(*) FROM {table}"));
-        assert_eq!(left, 0, "{table}");
+        let remaining = count(&held.store, &format!("SELECT count(*) FROM {table}"));
+        assert_eq!(remaining, 0, "{table}");
     }
 }
 
@@ -405,8 +405,8 @@ async fn session_ids_are_case_sensitive_and_unescaped() {
 
 /// A closed database with four sessions of 30 messages each, and its bytes.
 async fn four_sessions() -> (TempDir, PathBuf, Vec<u8>) {
-    let held = tempfile::tempdir().unwrap();
-    let path = held.path().join("sessions.db");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
     let store = SqliteStore::open(&path).unwrap();
     for id in ["a", "b", "c", "d"] {
         let lease = store.lease(id).await.unwrap();
@@ -420,7 +420,7 @@ async fn four_sessions() -> (TempDir, PathBuf, Vec<u8>) {
 
     drop(store);
     let bytes = fs::read(&path).unwrap();
-    (held, path, bytes)
+    (folder, path, bytes)
 }
 
 /// Returns the number of messages that can be read. Checks that lost messages are reported, unless
@@ -455,17 +455,17 @@ async fn read_all(path: &Path) -> Result<usize, agentcore::Error> {
 async fn truncated_database_is_reported_as_corrupt() {
     let (_held, path, bytes) = four_sessions().await;
     assert_eq!(read_all(&path).await.unwrap(), 120);
-    let mut told = 0;
+    let mut count = 0;
     for len in (4096..bytes.len()).step_by(4096).chain([100, 5_000]) {
         fs::write(&path, &bytes[..len]).unwrap();
         let error = read_all(&path).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "cut at {len}: {error}");
         assert!(error.text().contains("restore it"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), bytes[..len], "and left alone");
-        told += 1;
+        count += 1;
     }
 
-    assert!(told > 20, "{told}");
+    assert!(count > 20, "{count}");
 }
 
 #[tokio::test]

@@ -306,8 +306,8 @@ type Obstruct = fn(&Files, &str);
 
 const OBSTACLES: [Obstruct; 4] = [
     |files, name| {
-        let made = Command::new("mkfifo").arg(files.path(name)).status();
-        assert!(made.unwrap().success());
+        let status = Command::new("mkfifo").arg(files.path(name)).status();
+        assert!(status.unwrap().success());
     },
     |files, name| fs::create_dir(files.path(name)).unwrap(),
     |files, name| symlink(files.path("outside"), files.path(name)).unwrap(),
@@ -411,12 +411,12 @@ async fn append_to_a_file_changed_by_another_writer_is_a_conflict() {
     let mut content = fs::read(&path).unwrap();
     content.extend_from_slice(b"\n");
     fs::write(&path, &content).unwrap();
-    let refused = files
+    let error = files
         .store
         .append(&lease, vec![said("two")])
         .await
         .unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert_eq!(error.kind(), ErrorKind::Conflict);
     assert_eq!(fs::read(&path).unwrap(), content);
     let again = files.store.append(&lease, vec![said("two")]).await;
     assert!(again.is_err(), "not before it is read anew");
@@ -447,8 +447,8 @@ async fn append_to_a_removed_or_replaced_file_is_an_error() {
         spoil(&path, &moved);
         let before = fs::read(&path).ok();
         for _ in 0..2 {
-            let refused = files.store.append(&lease, vec![said("two")]).await;
-            assert!(refused.is_err(), "nobody would find it");
+            let outcome = files.store.append(&lease, vec![said("two")]).await;
+            assert!(outcome.is_err(), "nobody would find it");
         }
 
         assert_eq!(fs::read(&path).ok(), before);

@@ -243,10 +243,10 @@ async fn session_that_was_filled_opens_at_its_snapshot_and_without<P: Limited>()
     let lease = held.store.lease("a").await.unwrap();
 
     // Records that make the session smaller are always accepted.
-    let cut = Record::Truncated {
+    let truncation = Record::Truncated {
         messages: stored - 1,
     };
-    held.store.append(&lease, vec![cut]).await.unwrap();
+    held.store.append(&lease, vec![truncation]).await.unwrap();
     held.store.append(&lease, vec![said("end")]).await.unwrap();
     let_go(lease);
     held.reopen();

@@ -188,7 +188,7 @@ async fn todo_list_survives_a_dropped_run<P: Place>() {
 
     drop(run);
     held.reopen();
-    let found = held.store.load("a").await.unwrap().unwrap();
-    assert_eq!(&*found.state.todos[0].title, "go on");
-    assert_eq!(found.state.messages.len(), 4);
+    let session = held.store.load("a").await.unwrap().unwrap();
+    assert_eq!(&*session.state.todos[0].title, "go on");
+    assert_eq!(session.state.messages.len(), 4);
 }

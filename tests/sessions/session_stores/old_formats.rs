@@ -132,7 +132,7 @@ async fn list_shows_earlier_sessions() {
     let (_held, database) = database();
     for mut list in [files.list().await.unwrap(), database.list().await.unwrap()] {
         list.sort_by(|a, b| a.id.cmp(&b.id));
-        let shown: Vec<_> = list
+        let entries: Vec<_> = list
             .iter()
             .map(|info| (&*info.id, info.title.as_deref(), info.messages))
             .collect();
@@ -142,7 +142,7 @@ async fn list_shows_earlier_sessions() {
             ("damaged", Some("one"), 7),
             ("full", Some("A title"), 6),
         ];
-        assert_eq!(shown, expected);
+        assert_eq!(entries, expected);
         assert!(
             list.iter()
                 .all(|info| info.problem.is_none() && info.created_at.is_some())

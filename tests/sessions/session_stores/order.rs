@@ -36,7 +36,7 @@ impl Logging {
     }
 }
 
-fn shown(message: &Message) -> String {
+fn describe(message: &Message) -> String {
     match message {
         Message::Tool(result) => format!("result {}", result.tool_call_id),
         message => format!("{} {:?}", message.role(), message.text()),
@@ -45,9 +45,9 @@ fn shown(message: &Message) -> String {
 
 fn name(record: &Record) -> String {
     match record {
-        Record::Message { message, .. } => shown(message),
+        Record::Message { message, .. } => describe(message),
         Record::ToolStarted { call_id } => format!("started {call_id}"),
-        Record::ToolEnded { result } => format!("ended, {}", shown(result)),
+        Record::ToolEnded { result } => format!("ended, {}", describe(result)),
         Record::Answered { ids } => format!("answered {}", ids.len()),
         Record::About { cwd, .. } => format!("began in {}", cwd.as_deref().unwrap_or("nowhere")),
         Record::MessageInfo { info } => match info.usage.output_tokens {
@@ -61,9 +61,9 @@ fn name(record: &Record) -> String {
 #[async_trait]
 impl SessionStore for Logging {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        let found = self.inner.load(id).await;
+        let session = self.inner.load(id).await;
         self.done("loaded".into()).await;
-        found
+        session
     }
 
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {

@@ -177,7 +177,7 @@ impl Log for Files {
     }
 }
 
-fn said(text: &str) -> Record {
+fn record(text: &str) -> Record {
     let message = Message::human(text).into();
     Record::Message {
         message,
@@ -225,9 +225,9 @@ async fn log_over_the_limit_of_its_store_is_refused() {
     let store = Files::store(folder.path());
     let lease = store.lease("a").await.unwrap();
     let text = "x".repeat(1_000);
-    store.append(&lease, vec![said(&text)]).await.unwrap();
+    store.append(&lease, vec![record(&text)]).await.unwrap();
     let small = store.clone().with_max_session_bytes(2_000);
-    let error = small.append(&lease, vec![said(&text)]).await.unwrap_err();
+    let error = small.append(&lease, vec![record(&text)]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     let option = "LogStore::with_max_session_bytes";
     assert!(error.text().contains(option), "{error}");

@@ -54,8 +54,8 @@ impl<P: Place> Held<P> {
     }
 
     pub async fn texts(&self, id: &str) -> Vec<String> {
-        let found = self.store.load(id).await.unwrap().unwrap_or_default();
-        let messages = found.state.messages.iter();
+        let session = self.store.load(id).await.unwrap().unwrap_or_default();
+        let messages = session.state.messages.iter();
         messages
             .map(|message| message.text().into_owned())
             .collect()

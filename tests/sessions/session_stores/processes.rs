@@ -26,9 +26,9 @@ async fn lease(store: &SqliteStore, id: &str) -> Lease {
 }
 
 async fn texts(store: &SqliteStore, id: &str) -> Vec<String> {
-    let found = store.load(id).await.unwrap().unwrap_or_default();
-    assert!(found.damage.is_empty(), "{:?}", found.damage);
-    let messages = found.state.messages.iter();
+    let session = store.load(id).await.unwrap().unwrap_or_default();
+    assert!(session.damage.is_empty(), "{:?}", session.damage);
+    let messages = session.state.messages.iter();
     messages
         .map(|message| message.text().into_owned())
         .collect()
@@ -54,13 +54,13 @@ fn processes_share_one_database() {
         return;
     }
 
-    let held = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
 
     // The folder does not exist yet, so the processes also create it concurrently.
     let children = [(); WRITERS].map(|()| {
         child(
             name!("processes_share_one_database"),
-            &held.path().join("new"),
+            &folder.path().join("new"),
         )
     });
 
@@ -73,7 +73,7 @@ fn processes_share_one_database() {
     }
 
     runtime().block_on(async {
-        let store = <SqliteStore as Place>::open(&held.path().join("new"));
+        let store = <SqliteStore as Place>::open(&folder.path().join("new"));
         assert_eq!(store.list().await.unwrap().len(), WRITERS + 1);
         let shared = texts(&store, "shared").await;
         assert_eq!(shared.len(), WRITERS * WRITES);
@@ -100,17 +100,17 @@ fn killed_process_does_not_block_other_writers() {
         });
     }
 
-    let held = tempfile::tempdir().unwrap();
-    let store = <SqliteStore as Place>::open(held.path());
+    let folder = tempfile::tempdir().unwrap();
+    let store = <SqliteStore as Place>::open(folder.path());
     for round in 1..=10 {
         let mut child = child(
             name!("killed_process_does_not_block_other_writers"),
-            held.path(),
+            folder.path(),
         );
-        let mut seen = [0; 512];
+        let mut output = [0; 512];
         let mut out = child.stdout.take().unwrap();
-        while !String::from_utf8_lossy(&seen).contains("@wrote") {
-            assert!(out.read(&mut seen).unwrap() > 0);
+        while !String::from_utf8_lossy(&output).contains("@wrote") {
+            assert!(out.read(&mut output).unwrap() > 0);
         }
 
         // This is probably within a write, and within SQLite's shared memory.
@@ -135,8 +135,8 @@ fn reopening_a_database_releases_no_lock() {
         let path = Path::new(&folder).join("sessions.db");
         let mut options = std::fs::File::options();
         let file = options.read(true).write(true).open(path).unwrap();
-        let taken = fcntl_lock(file, FlockOperation::NonBlockingLockExclusive);
-        say(if taken.is_ok() { "free" } else { "locked" });
+        let lock = fcntl_lock(file, FlockOperation::NonBlockingLockExclusive);
+        say(if lock.is_ok() { "free" } else { "locked" });
         return;
     }
 
@@ -146,18 +146,18 @@ fn reopening_a_database_releases_no_lock() {
         String::from_utf8_lossy(&output.stdout).contains("@free")
     };
 
-    let held = tempfile::tempdir().unwrap();
-    let store = <SqliteStore as Place>::open(held.path());
+    let temp_folder = tempfile::tempdir().unwrap();
+    let store = <SqliteStore as Place>::open(temp_folder.path());
     let lease = runtime().block_on(store.lease("s")).unwrap();
     let write = store.append(&lease, vec![said("one")]);
     runtime().block_on(write).unwrap();
-    assert!(!is_free(held.path()));
-    drop(<SqliteStore as Place>::open(held.path()));
-    assert!(!is_free(held.path()), "the locks are gone");
+    assert!(!is_free(temp_folder.path()));
+    drop(<SqliteStore as Place>::open(temp_folder.path()));
+    assert!(!is_free(temp_folder.path()), "the locks are gone");
 
     // Shows that the check above detects released locks.
     drop(std::fs::File::open(store.path()).unwrap());
-    assert!(is_free(held.path()));
+    assert!(is_free(temp_folder.path()));
     drop((lease, store));
 }
 
@@ -190,9 +190,9 @@ async fn fail_at_any_byte(folder: &Path) {
         let records = texts_now.iter().map(|text| said(text)).collect();
         let len = std::fs::metadata(&log).unwrap().len();
         limit_files(Some(len + number * 400));
-        let written = store.append(&lease, records).await;
+        let outcome = store.append(&lease, records).await;
         limit_files(None);
-        match written {
+        match outcome {
             Ok(()) => acknowledged.extend(texts_now),
             Err(error) => {
                 failed += 1;
@@ -233,21 +233,21 @@ fn failed_write_at_any_byte_loses_no_acknowledged_write() {
     }
 
     let test = name!("failed_write_at_any_byte_loses_no_acknowledged_write");
-    let held = tempfile::tempdir().unwrap();
-    let output = child(test, held.path()).wait_with_output().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let output = child(test, folder.path()).wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("@done"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("@done"), "{stdout}");
 
     // The database has exactly the acknowledged messages, without damage.
-    let acknowledged: Vec<_> = said
+    let acknowledged: Vec<_> = stdout
         .lines()
         .filter_map(|line| line.split_once("@acknowledged "))
         .map(|(_, name)| name)
         .collect();
-    assert!(acknowledged.len() > 20, "{said}");
-    let store = <SqliteStore as Place>::open(held.path());
+    assert!(acknowledged.len() > 20, "{stdout}");
+    let store = <SqliteStore as Place>::open(folder.path());
     let texts = runtime().block_on(texts(&store, "s"));
     let names: Vec<_> = texts
         .iter()

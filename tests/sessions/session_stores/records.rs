@@ -161,8 +161,8 @@ fn changed(before: &AgentState, random: &mut fastrand::Rng) -> AgentState {
         1 => state.messages.push(Message::ai(number.to_string())),
         2 => {
             let len = random.usize(..=state.messages.len());
-            let kept: Messages = state.messages.iter().take(len).cloned().collect();
-            state.messages = kept;
+            let messages: Messages = state.messages.iter().take(len).cloned().collect();
+            state.messages = messages;
         }
         3 => state.todos = Arc::new(vec![Todo::new("1", number.to_string())]),
         4 => {

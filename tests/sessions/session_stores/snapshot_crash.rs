@@ -92,12 +92,12 @@ fn is_killed_within_a_snapshot<P: Place>(test: &str, limits: impl Fn(u64) -> Vec
     }
 
     let runtime = runtime();
-    let held = tempfile::tempdir().unwrap();
-    let last = runtime.block_on(before_a_snapshot::<P>(held.path()));
-    let before = held.path().join((last - 1).to_string());
+    let folders = tempfile::tempdir().unwrap();
+    let last = runtime.block_on(before_a_snapshot::<P>(folders.path()));
+    let before = folders.path().join((last - 1).to_string());
     let size = P::open(&before).log("a").len() as u64;
     for limit in limits(size) {
-        let folder = held.path().join(format!("limit_{limit}"));
+        let folder = folders.path().join(format!("limit_{limit}"));
         copy(&before, &folder);
         let script = format!("ulimit -c 0 && ulimit -f {} && exec \"$@\"", limit / BLOCK);
         let output = Command::new("sh")
@@ -108,14 +108,14 @@ fn is_killed_within_a_snapshot<P: Place>(test: &str, limits: impl Fn(u64) -> Vec
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(!output.status.success(), "{limit}: {told}");
-        assert!(!told.contains("@survived"), "{limit}: {told}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success(), "{limit}: {stdout}");
+        assert!(!stdout.contains("@survived"), "{limit}: {stdout}");
 
         // The log may have a part of the snapshot, but not the mark at its end. Each message has a
         // mark.
         let log = P::open(&folder).log("a");
-        assert!(log.len() as u64 > size + LEN as u64, "{limit}: {told}");
+        assert!(log.len() as u64 > size + LEN as u64, "{limit}: {stdout}");
         let mark = &b"\"kind\":\"mark\""[..];
         assert_eq!(memmem::find_iter(&log, mark).count(), last + 1, "{limit}");
 

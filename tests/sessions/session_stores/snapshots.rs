@@ -42,13 +42,13 @@ async fn long_session_loads_equally_with_and_without_its_snapshot<P: Place>() {
 
     let snapshot = snapshot(&bytes).unwrap();
     assert!(snapshot > P::SNAPSHOT_AFTER);
-    let mut known = texts.clone();
-    known.push("next".into());
+    let mut expected = texts.clone();
+    expected.push("next".into());
     held.reopen();
-    assert_eq!(held.texts("a").await, known);
+    assert_eq!(held.texts("a").await, expected);
 
     // The snapshot is incomplete, as after a killed process.
-    let kept = snapshot / len::<P>();
+    let message_count = snapshot / len::<P>();
     for end in [snapshot + 200, snapshot + 70_000] {
         held.store.put("a", &bytes[..end]);
         held.reopen();
@@ -57,7 +57,10 @@ async fn long_session_loads_equally_with_and_without_its_snapshot<P: Place>() {
         let stored = held.store.load("a").await.unwrap().unwrap();
         assert!(stored.damage.is_empty());
         let count = stored.state.messages.len();
-        assert!(count >= kept && count <= kept + 2, "{count} of {kept}");
+        assert!(
+            count >= message_count && count <= message_count + 2,
+            "{count} of {message_count}"
+        );
         assert_eq!(stored.state.messages.last_content(), "again");
     }
 
@@ -66,9 +69,9 @@ async fn long_session_loads_equally_with_and_without_its_snapshot<P: Place>() {
     held.store.put("a", &damaged);
     held.reopen();
     held.say("a", &["again"]).await;
-    known.push("again".into());
+    expected.push("again".into());
     held.reopen();
-    assert_eq!(held.texts("a").await, known);
+    assert_eq!(held.texts("a").await, expected);
 }
 
 async fn long_session_without_a_snapshot_gets_one_on_the_next_write<P: Place>() {

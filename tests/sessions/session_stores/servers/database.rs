@@ -19,10 +19,10 @@ pub fn on<T: Send>(url: &str, work: impl AsyncFnOnce(&Client) -> T + Send) -> T 
             runtime.enable_all().build().unwrap().block_on(async {
                 let (client, driver) = tokio_postgres::connect(url, NoTls).await.unwrap();
                 let driver = tokio::spawn(driver);
-                let done = work(&client).await;
+                let output = work(&client).await;
                 drop(client);
                 let _ = driver.await;
-                done
+                output
             })
         });
 
@@ -158,21 +158,21 @@ async fn real_postgres_reports_missing_rows_as_damage() {
         let listed = store.list().await.unwrap();
         assert!(listed.iter().any(|info| *info.id == *id), "{gone}");
         let lease = store.lease(&id).await.unwrap();
-        let found = store.load(&id).await.unwrap().unwrap();
-        let texts: Vec<_> = found.state.messages.iter().map(|m| m.text()).collect();
+        let session = store.load(&id).await.unwrap().unwrap();
+        let texts: Vec<_> = session.state.messages.iter().map(|m| m.text()).collect();
         assert_eq!(texts, kept);
         assert_eq!(
-            found.damage[0].kind,
+            session.damage[0].kind,
             DamageKind::Corrupt,
             "{:?}",
-            found.damage
+            session.damage
         );
         let records = vec![said("d")];
         store.append(&lease, records).await.unwrap();
         drop(lease);
-        let found = space.store().load(&id).await.unwrap().unwrap();
-        assert_eq!(found.state.messages.len(), 3);
-        assert!(found.damage.is_empty(), "{:?}", found.damage);
+        let session = space.store().load(&id).await.unwrap().unwrap();
+        assert_eq!(session.state.messages.len(), 3);
+        assert!(session.damage.is_empty(), "{:?}", session.damage);
     }
 }
 
@@ -294,13 +294,13 @@ async fn real_postgres_lists_sessions_whose_rows_are_missing() {
 
             // The last record has the number of messages. Without it, the readable ones are
             // counted.
-            let left = if gone + 1 == texts.len() {
+            let expected = if gone + 1 == texts.len() {
                 gone
             } else {
                 texts.len()
             };
 
-            assert_eq!(info.messages, left, "{id} {gone}");
+            assert_eq!(info.messages, expected, "{id} {gone}");
             assert!(info.title.is_some() && info.size.is_some(), "{info:?}");
             let back = format!(
                 "insert into {log} select * from {}_kept on conflict do nothing",

@@ -33,7 +33,7 @@ fn command(from: &mut impl BufRead) -> Option<Vec<String>> {
 
 /// Answers as an empty server that executes every command, and sends the name of each to the
 /// channel.
-fn serve(stream: TcpStream, appended: &str, waited: &str, tell: &Sender<String>) {
+fn serve(stream: TcpStream, appended: &str, waited: &str, sender: &Sender<String>) {
     let mut to = stream.try_clone().unwrap();
     let mut from = BufReader::new(stream);
     while let Some(words) = command(&mut from) {
@@ -46,7 +46,7 @@ fn serve(stream: TcpStream, appended: &str, waited: &str, tell: &Sender<String>)
             _ => ("other", ":1\r\n"),
         };
 
-        let _ = tell.send(what.to_owned());
+        let _ = sender.send(what.to_owned());
         let _ = to.write_all(answer.as_bytes());
     }
 }
@@ -58,40 +58,40 @@ fn start(waited: &'static str) -> (RedisStore, Receiver<String>) {
 fn start_with(appended: &'static str, waited: &'static str) -> (RedisStore, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
-    let (tell, hear) = channel();
+    let (sender, commands) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let tell = tell.clone();
-            std::thread::spawn(move || serve(stream.unwrap(), appended, waited, &tell));
+            let sender = sender.clone();
+            std::thread::spawn(move || serve(stream.unwrap(), appended, waited, &sender));
         }
     });
     let hasty = ServerOptions::default().max_retry_time(Duration::from_millis(100));
-    (RedisStore::with_options(url, hasty).unwrap(), hear)
+    (RedisStore::with_options(url, hasty).unwrap(), commands)
 }
 
-fn writes(hear: &Receiver<String>) -> Vec<String> {
+fn writes(commands: &Receiver<String>) -> Vec<String> {
     let is_write = |what: &String| what == "append" || what == "wait";
-    hear.try_iter().filter(is_write).collect()
+    commands.try_iter().filter(is_write).collect()
 }
 
 #[tokio::test]
 async fn write_waits_for_the_disk_of_the_server() {
-    let (store, hear) = start("*2\r\n:1\r\n:0\r\n");
+    let (store, commands) = start("*2\r\n:1\r\n:0\r\n");
     let lease = store.lease("a").await.unwrap();
     store.append(&lease, vec![said("one")]).await.unwrap();
     store.append(&lease, vec![said("two")]).await.unwrap();
-    assert_eq!(writes(&hear), ["append", "wait", "append", "wait"]);
+    assert_eq!(writes(&commands), ["append", "wait", "append", "wait"]);
 }
 
 #[tokio::test]
 async fn write_that_does_not_reach_the_disk_in_time_is_a_timeout() {
-    let (store, hear) = start("*2\r\n:0\r\n:0\r\n");
+    let (store, commands) = start("*2\r\n:0\r\n:0\r\n");
     let lease = store.lease("a").await.unwrap();
     let error = store.append(&lease, vec![said("one")]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
     assert!(error.text().contains("its disk"), "{error}");
     assert!(error.text().contains("appendfsync"), "{error}");
-    assert_eq!(writes(&hear)[..2], ["append", "wait"]);
+    assert_eq!(writes(&commands)[..2], ["append", "wait"]);
 }
 
 #[tokio::test]
@@ -100,12 +100,12 @@ async fn write_to_a_server_that_becomes_a_replica_is_an_error() {
         "-UNBLOCKED force unblock from blocking operation, instance state changed\r\n",
         "-ERR WAITAOF cannot be used with replica instances.\r\n",
     ] {
-        let (store, hear) = start(error);
+        let (store, commands) = start(error);
         let lease = store.lease("a").await.unwrap();
         let error = store.append(&lease, vec![said("one")]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
         assert!(error.text().contains("replica"), "{error}");
-        assert_eq!(writes(&hear)[..2], ["append", "wait"]);
+        assert_eq!(writes(&commands)[..2], ["append", "wait"]);
     }
 }
 
@@ -118,12 +118,12 @@ async fn readonly_error_of_a_script_is_retried() {
         "-ERR Error running script (call to f_1): @user_script:9: @user_script: 9: -READONLY You \
          can't write against a read only replica.\r\n",
     ] {
-        let (store, hear) = start_with(error, "*2\r\n:1\r\n:0\r\n");
+        let (store, commands) = start_with(error, "*2\r\n:1\r\n:0\r\n");
         let lease = store.lease("a").await.unwrap();
         let error = store.append(&lease, vec![said("one")]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
         let appends = |all: Vec<String>| all.iter().filter(|what| *what == "append").count();
-        assert!(appends(writes(&hear)) > 1);
+        assert!(appends(writes(&commands)) > 1);
     }
 }
 
@@ -133,11 +133,11 @@ async fn server_without_waitaof_is_asked_to_wait_once() {
         "-ERR unknown command 'WAITAOF'\r\n",
         "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n",
     ] {
-        let (store, hear) = start(error);
+        let (store, commands) = start(error);
         let lease = store.lease("a").await.unwrap();
         for text in ["one", "two", "three"] {
             store.append(&lease, vec![said(text)]).await.unwrap();
         }
-        assert_eq!(writes(&hear), ["append", "wait", "append", "append"]);
+        assert_eq!(writes(&commands), ["append", "wait", "append", "append"]);
     }
 }

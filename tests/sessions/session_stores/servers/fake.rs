@@ -39,7 +39,7 @@ pub fn hasty() -> ServerOptions {
         .max_retry_time(Duration::from_millis(100))
 }
 
-fn told(error: &Error) -> String {
+fn error_texts(error: &Error) -> String {
     let mut all = String::new();
     let mut next: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = next {
@@ -69,17 +69,17 @@ pub fn read(stream: &mut TcpStream) -> Vec<u8> {
 
 /// Requests the password, and repeats it in an error.
 fn repeat(stream: &mut TcpStream, kind: &str) {
-    let heard = read(stream);
+    let received = read(stream);
     if kind == "redis" {
-        let heard = String::from_utf8_lossy(&heard).replace("\r\n", " ");
-        let _ = stream.write_all(format!("-WRONGPASS you said {heard}\r\n").as_bytes());
+        let received = String::from_utf8_lossy(&received).replace("\r\n", " ");
+        let _ = stream.write_all(format!("-WRONGPASS you said {received}\r\n").as_bytes());
         return;
     }
 
     let _ = stream.write_all(b"R\0\0\0\x08\0\0\0\x03");
-    let heard = read(stream);
-    let heard = String::from_utf8_lossy(&heard[5..heard.len() - 1]).into_owned();
-    let fields = format!("SFATAL\0VFATAL\0C28P01\0Myou said {heard}\0D{heard}\0\0");
+    let received = read(stream);
+    let received = String::from_utf8_lossy(&received[5..received.len() - 1]).into_owned();
+    let fields = format!("SFATAL\0VFATAL\0C28P01\0Myou said {received}\0D{received}\0\0");
     let len = u32::try_from(fields.len() + 4).unwrap().to_be_bytes();
     let _ = stream.write_all(&[b"E", &len[..], fields.as_bytes()].concat());
 }
@@ -90,19 +90,26 @@ async fn errors_and_debug_output_contain_no_password() {
         let port = listen(move |stream| repeat(stream, kind));
         let url = format!("{kind}://user:{PASSWORD}@127.0.0.1:{port}/0");
         let store = open(&url, hasty()).unwrap();
-        let shown = format!("{store:?} {store:#?}");
-        assert!(shown.contains(&port.to_string()), "{shown}");
+        let debug = format!("{store:?} {store:#?}");
+        assert!(debug.contains(&port.to_string()), "{debug}");
         let error = store.list().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Auth, "{kind}: {error}");
-        assert!(error.text().contains("you said"), "it is told: {error}");
+        assert!(
+            error.text().contains("you said"),
+            "the error has the text of the server: {error}"
+        );
         let absent = format!("{kind}://user:{PASSWORD}@127.0.0.1:1/0");
-        let refused = open(&absent, hasty())
+        let connect_error = open(&absent, hasty())
             .unwrap()
             .lease("a")
             .await
             .unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Connect, "{kind}: {refused}");
-        for text in [shown, told(&error), told(&refused)] {
+        assert_eq!(
+            connect_error.kind(),
+            ErrorKind::Connect,
+            "{kind}: {connect_error}"
+        );
+        for text in [debug, error_texts(&error), error_texts(&connect_error)] {
             assert!(!text.contains("canary"), "{kind}: {text}");
         }
     }
@@ -128,14 +135,14 @@ fn error_for_an_invalid_address_contains_no_password() {
             format!("{kind}://host?password={PASSWORD}@{PASSWORD}"),
         ] {
             // A parser may accept some of these addresses.
-            let shown = match open(&url, ServerOptions::default()) {
+            let text = match open(&url, ServerOptions::default()) {
                 Ok(store) => format!("{store:?}"),
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::Config, "{url}");
-                    told(&error)
+                    error_texts(&error)
                 }
             };
-            assert!(!shown.contains("canary"), "{shown}");
+            assert!(!text.contains("canary"), "{text}");
         }
     }
 }
@@ -299,15 +306,15 @@ async fn first_words(
     answer: &'static [u8],
     query: &str,
 ) -> (Vec<u8>, Error) {
-    let (tell, hear) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let port = listen(move |stream| {
-        let _ = tell.send(read(stream));
+        let _ = sender.send(read(stream));
         let _ = stream.write_all(answer);
-        let _ = tell.send(read(stream));
+        let _ = sender.send(read(stream));
     });
     let url = format!("{kind}://user:{PASSWORD}@127.0.0.1:{port}/0{query}");
     let error = open(&url, hasty()).unwrap().list().await.unwrap_err();
-    (hear.try_iter().flatten().collect(), error)
+    (receiver.try_iter().flatten().collect(), error)
 }
 
 #[cfg(feature = "tls")]
@@ -325,15 +332,15 @@ async fn credentials_are_never_sent_without_required_tls() {
         };
 
         for (scheme, query, answer) in cases {
-            let (heard, error) = first_words(scheme, open, answer, query).await;
+            let (received_bytes, error) = first_words(scheme, open, answer, query).await;
             let kinds = [ErrorKind::Tls, ErrorKind::Connect];
             assert!(kinds.contains(&error.kind()), "{scheme}: {error}");
-            let heard = String::from_utf8_lossy(&heard).into_owned();
+            let received = String::from_utf8_lossy(&received_bytes).into_owned();
             assert!(
-                !heard.contains("canary") && !heard.contains("user"),
-                "{heard}"
+                !received.contains("canary") && !received.contains("user"),
+                "{received}"
             );
-            assert!(!told(&error).contains("canary"));
+            assert!(!error_texts(&error).contains("canary"));
         }
     }
 }

@@ -73,11 +73,11 @@ async fn log_that_is_longer_than_was_asked_for_is_refused() {
 
 /// Reads the arguments of a command.
 fn arguments(stream: &mut TcpStream) -> Vec<String> {
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     loop {
         let bytes = read(stream);
-        heard.extend_from_slice(&bytes);
-        let text = String::from_utf8_lossy(&heard).into_owned();
+        received.extend_from_slice(&bytes);
+        let text = String::from_utf8_lossy(&received).into_owned();
         let count = text
             .strip_prefix('*')
             .and_then(|text| text.split_once("\r\n"));

@@ -100,10 +100,10 @@ async fn column_of_an_unknown_type_is_refused_and_not_looked_up() {
     let questions = Arc::<Mutex<Vec<u8>>>::default();
     let received = questions.clone();
     let store = postgres(move |stream| {
-        let done = [message(b'C', b"SHOW\0"), message(b'Z', b"I")].concat();
+        let end = [message(b'C', b"SHOW\0"), message(b'Z', b"I")].concat();
         let _ = stream.write_all(&welcome());
         read(stream);
-        let _ = stream.write_all(&[column(23), row(b"off"), done].concat());
+        let _ = stream.write_all(&[column(23), row(b"off"), end].concat());
         read(stream);
         let is_bound = [message(b'1', b""), message(b'2', b""), column(100_000)].concat();
         let _ = stream.write_all(&is_bound);
@@ -120,11 +120,11 @@ async fn rows_without_end_are_refused() {
     for len in [0, 60_000] {
         let store = postgres(move |stream| {
             let columns = column(23);
-            let done = [message(b'C', b"SHOW\0"), message(b'Z', b"I")].concat();
+            let end = [message(b'C', b"SHOW\0"), message(b'Z', b"I")].concat();
             let is_bound = [message(b'1', b""), message(b'2', b""), columns.clone()].concat();
             let _ = stream.write_all(&welcome());
             read(stream);
-            let _ = stream.write_all(&[columns, row(b"off"), done].concat());
+            let _ = stream.write_all(&[columns, row(b"off"), end].concat());
             read(stream);
             let _ = stream.write_all(&is_bound);
             let rows = row(&vec![0; len]).repeat(64);

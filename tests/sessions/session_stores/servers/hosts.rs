@@ -17,8 +17,8 @@ async fn is_used(url: &str, options: ServerOptions) {
     let lease = store.lease(&id).await.unwrap();
     store.append(&lease, vec![said("one")]).await.unwrap();
     drop(lease);
-    let found = store.load(&id).await.unwrap().unwrap();
-    assert_eq!(found.state.messages.len(), 1, "{url}");
+    let session = store.load(&id).await.unwrap().unwrap();
+    assert_eq!(session.state.messages.len(), 1, "{url}");
     assert!(store.delete(&id).await.unwrap(), "{url}");
 }
 
@@ -146,7 +146,7 @@ async fn real_postgres_makes_each_write_durable() {
         watch("damaged", "insert or delete"),
     ]
     .concat());
-    let seen = || {
+    let settings = || {
         on(url, async |client| {
             let sql = format!("delete from {prefix}_seen returning what, how");
             let rows = client.query(&sql, &[]).await.unwrap();
@@ -166,17 +166,17 @@ async fn real_postgres_makes_each_write_durable() {
     let lease = store.lease("a").await.unwrap();
     store.append(&lease, vec![said("one")]).await.unwrap();
     drop(lease);
-    assert_eq!(seen(), on_disk(&["INSERT log"]));
+    assert_eq!(settings(), on_disk(&["INSERT log"]));
     let torn = [&PostgresStore::log(url, prefix, "a")[..], b"torn"].concat();
     PostgresStore::put(url, prefix, "a", &torn);
-    seen();
+    settings();
     drop(store.lease("a").await.unwrap());
     assert_eq!(
-        seen(),
+        settings(),
         on_disk(&["DELETE log", "INSERT damaged", "INSERT log"])
     );
     assert!(store.delete("a").await.unwrap());
-    assert_eq!(seen(), on_disk(&["DELETE damaged", "DELETE log"]));
+    assert_eq!(settings(), on_disk(&["DELETE damaged", "DELETE log"]));
     run(format!(
         "drop function {prefix}_off, {prefix}_see cascade; drop table {prefix}_seen"
     ));

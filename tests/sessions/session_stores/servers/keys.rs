@@ -96,8 +96,8 @@ async fn real_redis_reports_an_evicted_log_as_corrupt() {
         &space.url,
         cmd("DEL").arg(format!("{}:log:a", space.prefix)),
     );
-    let refused = store.append(&lease, vec![said("two")]).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    let refusal = store.append(&lease, vec![said("two")]).await.unwrap_err();
+    assert_eq!(refusal.kind(), ErrorKind::Conflict);
     drop(lease);
     for error in [
         store.load("a").await.unwrap_err(),
@@ -138,12 +138,12 @@ async fn real_redis_without_memory_allows_reads_and_deletes() {
     let [a, b, c] = futures::future::join_all(leases).await.try_into().unwrap();
     drop((a, b));
     allow(1);
-    let refused = holder.append(&c, vec![said("two")]).await.unwrap_err();
-    assert!(refused.text().contains("OOM"), "{refused}");
+    let error = holder.append(&c, vec![said("two")]).await.unwrap_err();
+    assert!(error.text().contains("OOM"), "{error}");
     let store = RedisStore::open(&url).unwrap();
     assert_eq!(store.list().await.unwrap().len(), 3);
-    let found = store.load("a").await.unwrap().unwrap();
-    assert_eq!(found.state.messages.len(), 1);
+    let session = store.load("a").await.unwrap().unwrap();
+    assert_eq!(session.state.messages.len(), 1);
 
     // The lease would expire in this time without renewals.
     let begun = Instant::now();

@@ -39,9 +39,9 @@ async fn say_in(store: &impl SessionStore, id: &str, text: &str) {
 }
 
 async fn texts(store: &impl SessionStore, id: &str) -> Vec<String> {
-    let found = store.load(id).await.unwrap().unwrap_or_default();
-    assert!(found.damage.is_empty(), "{:?}", found.damage);
-    let messages = found.state.messages.iter();
+    let session = store.load(id).await.unwrap().unwrap_or_default();
+    assert!(session.damage.is_empty(), "{:?}", session.damage);
+    let messages = session.state.messages.iter();
     messages
         .map(|message| message.text().into_owned())
         .collect()
@@ -60,7 +60,7 @@ async fn lease_soon(store: &impl SessionStore, id: &str) -> Lease {
 async fn store_passes_the_suite<K: Kind>() {
     let space = Space::<K>::new();
     let count = AtomicUsize::new(0);
-    let made = std::sync::Mutex::new(Vec::new());
+    let spaces = std::sync::Mutex::new(Vec::new());
     let make = || async {
         let number = count.fetch_add(1, Ordering::Relaxed);
         let part = Space::<K>::at(
@@ -68,13 +68,13 @@ async fn store_passes_the_suite<K: Kind>() {
             format!("{}_{number}", &space.prefix[..20]),
         );
         let store = part.store();
-        made.lock().unwrap().push(part);
+        spaces.lock().unwrap().push(part);
         store
     };
 
     let reopen = |store: K| {
         drop(store);
-        let part = made.lock().unwrap().last().unwrap().clone();
+        let part = spaces.lock().unwrap().last().unwrap().clone();
         async move { part.store() }
     };
 
@@ -366,9 +366,9 @@ async fn write_of_a_resumed_process_with_an_expired_lease_is_a_conflict<K: Kind>
     drop(lease);
     signal("-CONT");
     child.stdin.take().unwrap().write_all(b"\n").unwrap();
-    let mut told = lines.map(|line| line.unwrap());
-    let told = told.find(|line| line.contains('@'));
-    assert!(told.unwrap().contains("Err(Conflict)"));
+    let mut output = lines.map(|line| line.unwrap());
+    let output = output.find(|line| line.contains('@'));
+    assert!(output.unwrap().contains("Err(Conflict)"));
     child.wait().unwrap();
     assert_eq!(texts(&store, "s").await, ["first", "second"]);
 }

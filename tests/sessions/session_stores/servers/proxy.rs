@@ -50,9 +50,9 @@ struct Proxy {
     port: u16,
     next: Arc<Mutex<Option<Loss>>>,
     /// The number of pieces of requests.
-    heard: Arc<AtomicUsize>,
+    request_pieces: Arc<AtomicUsize>,
     /// The number of bytes of responses.
-    told: Arc<AtomicUsize>,
+    response_bytes: Arc<AtomicUsize>,
     /// True if each piece takes 50 ms.
     is_slow: Arc<AtomicBool>,
 }
@@ -67,8 +67,8 @@ impl Proxy {
         let proxy = Self {
             port: listener.local_addr().unwrap().port(),
             next: Arc::default(),
-            heard: Arc::default(),
-            told: Arc::default(),
+            request_pieces: Arc::default(),
+            response_bytes: Arc::default(),
             is_slow: Arc::default(),
         };
 
@@ -107,12 +107,12 @@ impl Proxy {
         let (mut from, mut to) = (clone(&client), clone(&server));
         let (proxy, is_lost) = (self.clone(), swallow.clone());
         std::thread::spawn(move || {
-            let mut seen = Vec::new();
+            let mut received = Vec::new();
             let mut bytes = [0; 65_536];
             while let Ok(len @ 1..) = from.read(&mut bytes) {
-                seen.extend_from_slice(&bytes[..len]);
-                proxy.heard.fetch_add(1, Ordering::SeqCst);
-                match proxy.hear(&mut seen) {
+                received.extend_from_slice(&bytes[..len]);
+                proxy.request_pieces.fetch_add(1, Ordering::SeqCst);
+                match proxy.take_loss(&mut received) {
                     Some(Lost::Request) => break,
                     Some(Lost::Answer) => is_lost.store(true, Ordering::SeqCst),
                     #[cfg(feature = "postgres")]
@@ -139,7 +139,7 @@ impl Proxy {
             let (mut from, mut to) = (server, client);
             let mut bytes = [0; 65_536];
             while let Ok(len @ 1..) = from.read(&mut bytes) {
-                proxy.told.fetch_add(len, Ordering::SeqCst);
+                proxy.response_bytes.fetch_add(len, Ordering::SeqCst);
                 proxy.carry();
                 if swallow.load(Ordering::SeqCst) || to.write_all(&bytes[..len]).is_err() {
                     break;
@@ -151,7 +151,7 @@ impl Proxy {
         });
     }
 
-    fn hear(&self, seen: &mut Vec<u8>) -> Option<Lost> {
+    fn take_loss(&self, seen: &mut Vec<u8>) -> Option<Lost> {
         let mut next = self.next.lock().unwrap();
         let Some((_, mark)) = next.as_ref() else {
             seen.clear();
@@ -163,9 +163,9 @@ impl Proxy {
 }
 
 async fn texts(store: &impl SessionStore, id: &str) -> Vec<String> {
-    let found = store.load(id).await.unwrap().unwrap();
-    assert!(found.damage.is_empty(), "{:?}", found.damage);
-    let messages = found.state.messages.iter();
+    let session = store.load(id).await.unwrap().unwrap();
+    assert!(session.damage.is_empty(), "{:?}", session.damage);
+    let messages = session.state.messages.iter();
     messages
         .map(|message| message.text().into_owned())
         .collect()
@@ -240,8 +240,8 @@ async fn repeated_requests_set_damage_aside_once<K: Kind>() {
         proxy.lose(lost, last);
         let lease = store.lease(id).await.unwrap();
         assert!(proxy.was_lost());
-        let found = store.load(id).await.unwrap().unwrap();
-        assert_eq!((found.state.messages.len(), found.damage.len()), (3, 2));
+        let session = store.load(id).await.unwrap().unwrap();
+        assert_eq!((session.state.messages.len(), session.damage.len()), (3, 2));
         store.append(&lease, vec![said("six")]).await.unwrap();
         drop(lease);
         let expected = ["one", "three", "five", "six"];
@@ -296,9 +296,9 @@ async fn list_reads_many_sessions_per_request<K: Kind>() {
         }
     }
 
-    let before = proxy.heard.load(Ordering::SeqCst);
+    let before = proxy.request_pieces.load(Ordering::SeqCst);
     let list = store.list().await.unwrap();
-    let heard = proxy.heard.load(Ordering::SeqCst) - before;
+    let request_count = proxy.request_pieces.load(Ordering::SeqCst) - before;
     assert_eq!(list.len(), 120);
     for (at, info) in list.iter().enumerate() {
         assert_eq!(*info.id, *(119 - at).to_string());
@@ -306,7 +306,10 @@ async fn list_reads_many_sessions_per_request<K: Kind>() {
         assert!(info.title.as_ref().unwrap().starts_with("words"));
     }
 
-    assert!(heard < 60, "{heard} requests for 120 sessions");
+    assert!(
+        request_count < 60,
+        "{request_count} requests for 120 sessions"
+    );
 }
 
 async fn list_reads_only_the_ends_of_long_logs<K: Kind>() {
@@ -323,16 +326,16 @@ async fn list_reads_only_the_ends_of_long_logs<K: Kind>() {
         store.append(&lease, records.clone()).await.unwrap();
     }
 
-    let before = proxy.told.load(Ordering::SeqCst);
+    let before = proxy.response_bytes.load(Ordering::SeqCst);
     let list = store.list().await.unwrap();
-    let told = proxy.told.load(Ordering::SeqCst) - before;
+    let byte_count = proxy.response_bytes.load(Ordering::SeqCst) - before;
     for info in &list {
         assert_eq!((info.messages, &info.problem), (301, &None), "{info:?}");
         assert!(info.size.unwrap() > 3_000_000, "{info:?}");
     }
 
     assert_eq!(list.len(), 3);
-    assert!(told < 200_000, "{told} bytes for three ends");
+    assert!(byte_count < 200_000, "{byte_count} bytes for three ends");
 }
 
 /// Writes a message and task lists until the log is due for a snapshot, which is short.
@@ -368,8 +371,12 @@ async fn long_log_is_opened_at_its_snapshot<K: Kind>() {
     let_go(lease);
     let reader = K::open(&url, space.options()).unwrap();
     assert_eq!(texts(&reader, "a").await, ["words", "and on"]);
-    let told = proxy.told.load(Ordering::SeqCst);
-    assert!(told < 600_000, "{told} bytes of {}", log().len());
+    let byte_count = proxy.response_bytes.load(Ordering::SeqCst);
+    assert!(
+        byte_count < 600_000,
+        "{byte_count} bytes of {}",
+        log().len()
+    );
     assert_eq!(snapshots(&log()), 1, "it has not doubled");
 }
 
@@ -431,8 +438,8 @@ async fn real_postgres_releases_locks_of_a_lost_connection() {
 
     // The request with these bytes is sent while the lock is held.
     proxy.lose(Lost::Machine, "torn words");
-    let gone = store.lease("a").await.unwrap_err();
-    assert_eq!(gone.kind(), ErrorKind::Timeout, "{gone}");
+    let timeout_error = store.lease("a").await.unwrap_err();
+    assert_eq!(timeout_error.kind(), ErrorKind::Timeout, "{timeout_error}");
     assert!(proxy.was_lost());
     let other = space.store_with(space.options().max_retry_time(Duration::from_secs(60)));
     let lease = loop {

@@ -43,12 +43,12 @@ const TURNS: usize = 6;
 /// A model that calls `act` `TURNS` times, then answers.
 fn model() -> StrictModel<FunctionModel> {
     StrictModel::new(FunctionModel::new(|request| {
-        let done = request.messages.len() / 2;
-        if done == TURNS {
+        let call_count = request.messages.len() / 2;
+        if call_count == TURNS {
             return vec![Ok(ModelEvent::Text("Done.".into()))];
         }
 
-        let id = format!("call_{done}");
+        let id = format!("call_{call_count}");
         vec![Ok(ModelEvent::ToolCall(ToolCall::new(
             id,
             "act",
@@ -150,8 +150,8 @@ async fn unreachable_server_is_an_error_and_loses_no_write<K: Startable>() {
     }
 
     drop(lease);
-    let found = other.load("s").await.unwrap().unwrap();
-    let texts: Vec<_> = found.state.messages.iter().map(|m| m.text()).collect();
+    let session = other.load("s").await.unwrap().unwrap();
+    let texts: Vec<_> = session.state.messages.iter().map(|m| m.text()).collect();
     expected.push("three");
     assert_eq!(texts, expected);
 }

@@ -18,8 +18,8 @@ fn is_trusted_by_its_certificate<K: Startable>(test: &str) {
         return runtime().block_on(async {
             let lease = store.lease("a").await.unwrap();
             store.append(&lease, vec![said("one")]).await.unwrap();
-            let found = store.load("a").await.unwrap().unwrap();
-            say(&format!("{} stored", found.state.messages.len()));
+            let session = store.load("a").await.unwrap().unwrap();
+            say(&format!("{} stored", session.state.messages.len()));
         });
     }
 
@@ -40,19 +40,22 @@ fn is_trusted_by_its_certificate<K: Startable>(test: &str) {
             [(TRUSTED, authority.as_os_str()), (URL, url.as_ref())],
         );
         let output = child.wait_with_output().unwrap();
-        let told = [output.stdout, output.stderr].concat();
+        let text = [output.stdout, output.stderr].concat();
         (
             output.status.success(),
-            String::from_utf8_lossy(&told).into_owned(),
+            String::from_utf8_lossy(&text).into_owned(),
         )
     };
 
-    let (is_fine, told) = run(&url);
-    assert!(is_fine && told.contains("@1 stored"), "{told}");
+    let (is_fine, output_text) = run(&url);
+    assert!(
+        is_fine && output_text.contains("@1 stored"),
+        "{output_text}"
+    );
 
     // The certificate is not valid for the address.
-    let (is_fine, told) = run(&url.replace("localhost", "127.0.0.1"));
-    assert!(!is_fine && told.contains("[Tls]"), "{told}");
+    let (is_fine, output_text) = run(&url.replace("localhost", "127.0.0.1"));
+    assert!(!is_fine && output_text.contains("[Tls]"), "{output_text}");
 }
 
 #[cfg(feature = "postgres")]
