@@ -395,8 +395,8 @@ async fn unknown_tool_of_a_subagent_is_logged_with_its_place() {
 fn configuration_that_is_a_pipe_is_refused_without_waiting_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agents.yaml");
-    let made = std::process::Command::new("mkfifo").arg(&path).status();
-    assert!(made.unwrap().success());
+    let status = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(status.unwrap().success());
     let error = Config::load(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     assert!(error.text().contains("not a regular file"), "{error}");

@@ -139,18 +139,18 @@ async fn killed_server_loses_nothing_that_it_sent_and_repeats_no_call() {
     while round < kills || (ended_count == round && round < 10 * kills) {
         let name = format!("r{round}");
         let mut response = stream(&server, &name).open().await;
-        let mut seen = Vec::new();
+        let mut events = Vec::new();
         for _ in 0..moments.next(whole_run.len()) {
-            seen.extend(response.event().await);
+            events.extend(response.event().await);
         }
         sleep(Duration::from_micros(moments.next(2_000) as u64));
         server.kill();
-        seen.extend(response.events_until_cut().await);
-        ended_count += usize::from(seen.len() == whole_run.len());
+        events.extend(response.events_until_cut().await);
+        ended_count += usize::from(events.len() == whole_run.len());
 
         server = ServerProcess::start(folder, &[]);
-        check_thread(&server, folder, &name, &seen).await;
-        continue_thread(&server, folder, &name, &seen).await;
+        check_thread(&server, folder, &name, &events).await;
+        continue_thread(&server, folder, &name, &events).await;
         round += 1;
     }
     assert!(ended_count < round, "no run was killed in its middle");

@@ -42,8 +42,8 @@ async fn instances_share_the_configuration_of_their_template() {
 
 #[tokio::test]
 async fn calls_at_the_same_time_make_one_instance() {
-    let made = Arc::new(AtomicUsize::new(0));
-    let count = made.clone();
+    let agent_count = Arc::new(AtomicUsize::new(0));
+    let count = agent_count.clone();
     let registry = Registry::new().models(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
         Ok(ScriptedModel::new())
@@ -60,7 +60,7 @@ async fn calls_at_the_same_time_make_one_instance() {
         .map(Result::unwrap)
         .collect();
     assert!(instances.iter().all(|one| Arc::ptr_eq(one, &instances[0])));
-    assert_eq!(made.load(Ordering::Relaxed), 1);
+    assert_eq!(agent_count.load(Ordering::Relaxed), 1);
 
     let again = registry
         .clone()

@@ -246,9 +246,9 @@ async fn skills_next_to_the_file_are_found_in_the_workspace_of_each_user() {
         for (user, names) in [("ann", &["greet"][..]), ("bob", &["greet", "wave"])] {
             let instance = registry.get_or_clone("default", user).await.unwrap();
             let skills = instance.skills().await.into_iter();
-            let mut found: Vec<_> = skills.map(|skill| skill.name.to_string()).collect();
-            found.sort();
-            assert_eq!(found, names, "{backend} {user}");
+            let mut skill_names: Vec<_> = skills.map(|skill| skill.name.to_string()).collect();
+            skill_names.sort();
+            assert_eq!(skill_names, names, "{backend} {user}");
         }
         let ann = registry.get_or_clone("default", "ann").await.unwrap();
         let output = ann.session("th_1").run("Go").await.unwrap();

@@ -89,8 +89,8 @@ async fn ag_ui_message_that_is_sent_again_is_in_the_snapshot_once() {
         let events = run(&server, AG_UI, ag_ui(&messages)).await;
         let mut snapshots = events.iter();
         let snapshot = snapshots.rfind(|event| event["type"] == "MESSAGES_SNAPSHOT");
-        let shown = snapshot.unwrap()["messages"].as_array().unwrap().iter();
-        let count = shown.filter(|message| message["id"] == "m1").count();
+        let messages = snapshot.unwrap()["messages"].as_array().unwrap().iter();
+        let count = messages.filter(|message| message["id"] == "m1").count();
         assert_eq!(count, 1, "{events:?}");
     }
 }

@@ -206,12 +206,12 @@ async fn stream_names_its_thread_in_a_header_and_in_its_first_event() {
     assert_eq!(json(&events[0])["event"], "on_chat_model_start");
     assert_eq!(json(&events[0])["thread_id"], thread);
     assert!(json(&events[1])["thread_id"].is_null());
-    let done = json(events.last().unwrap());
-    assert_eq!(done["thread_id"], thread);
+    let end = json(events.last().unwrap());
+    assert_eq!(end["thread_id"], thread);
     assert!(
         events[0]
             .id
-            .starts_with(done["data"]["trace_id"].as_str().unwrap())
+            .starts_with(end["data"]["trace_id"].as_str().unwrap())
     );
 
     let path = format!("/agents/default/threads/{thread}/events");

@@ -41,12 +41,12 @@ async fn recorded_runs_follow_the_rules_of_their_clients() {
         let events = encode(&recording, StreamFormat::AgUi);
         ag_ui_rules::check(&events, true).unwrap_or_else(|e| panic!("{}: {e}", recording.name));
         let events = encode(&recording, StreamFormat::AiSdk);
-        let known = recording
+        let pending_calls = recording
             .before
             .pending
             .iter()
             .map(|call| call.call.id.to_string());
-        ai_sdk_rules::check(&events, known, true)
+        ai_sdk_rules::check(&events, pending_calls, true)
             .unwrap_or_else(|e| panic!("{}: {e}", recording.name));
     }
 }
@@ -60,12 +60,12 @@ async fn runs_without_partial_messages_have_whole_answers() {
         let events = encode(&recording, StreamFormat::AgUi);
         ag_ui_rules::check(&events, true).unwrap_or_else(|e| panic!("{}: {e}", recording.name));
         let events = encode(&recording, StreamFormat::AiSdk);
-        let known = recording
+        let pending_calls = recording
             .before
             .pending
             .iter()
             .map(|call| call.call.id.to_string());
-        ai_sdk_rules::check(&events, known, true)
+        ai_sdk_rules::check(&events, pending_calls, true)
             .unwrap_or_else(|e| panic!("{}: {e}", recording.name));
         if recording.name == "story" {
             let text = String::from_utf8(bytes(&events)).unwrap();
