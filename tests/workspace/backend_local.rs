@@ -18,11 +18,11 @@ fn io_kind(error: &Error) -> Option<std::io::ErrorKind> {
 
 #[tokio::test]
 async fn local_backend_passes_the_suite() {
-    let held = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let count = AtomicUsize::new(0);
     let make = || {
         let number = count.fetch_add(1, Ordering::Relaxed);
-        let root = held.path().join(number.to_string());
+        let root = folder.path().join(number.to_string());
         std::fs::create_dir(&root).unwrap();
         LocalBackend::new(root).unwrap()
     };
@@ -219,7 +219,7 @@ async fn search_below_a_root_behind_a_link_accepts_both_paths() {
 #[tokio::test]
 async fn concurrent_conditional_writes_succeed_once() {
     let workspace = Workspace::new();
-    let seen = ContentHash::of(b"inside\n");
+    let hash = ContentHash::of(b"inside\n");
     let backend = &workspace.backend;
     let writers = (0..16).map(|number: u8| async move {
         // Another spelling of the path takes the same lock.
@@ -229,7 +229,7 @@ async fn concurrent_conditional_writes_succeed_once() {
             "./a/../a/in.txt"
         };
 
-        backend.write_if_unchanged(path, seen, &[number]).await
+        backend.write_if_unchanged(path, hash, &[number]).await
     });
 
     let outcomes = join_all(writers).await;
@@ -363,7 +363,7 @@ async fn write_to_a_full_disk_changes_nothing() {
         .await
         .unwrap_err();
     let content = backend.read("disk/big").await.unwrap();
-    let left = workspace.leftovers();
+    let leftovers = workspace.leftovers();
     // A lazy unmount succeeds even if a process that another test is starting still holds an
     // inherited file.
     let unmounted = std::process::Command::new("umount")
@@ -373,7 +373,7 @@ async fn write_to_a_full_disk_changes_nothing() {
     assert!(unmounted.unwrap().success());
     assert_eq!(io_kind(&error), Some(std::io::ErrorKind::StorageFull));
     assert_eq!(content, "old");
-    assert!(left.is_empty(), "{left:?}");
+    assert!(leftovers.is_empty(), "{leftovers:?}");
 }
 
 /// Has no effect for the superuser, who may write everywhere.
@@ -438,12 +438,16 @@ async fn real_path_resolves_links_inside_the_root() {
         ("dangling", "/nowhere/yet"),
         ("new/../a", "/a"),
     ] {
-        let wanted = format!("{root}{real}");
-        assert_eq!(ws.backend.real_path(path).await.unwrap(), wanted, "{path}");
+        let expected = format!("{root}{real}");
+        assert_eq!(
+            ws.backend.real_path(path).await.unwrap(),
+            expected,
+            "{path}"
+        );
         let absolute = format!("{root}/{path}");
         assert_eq!(
             ws.backend.real_path(&absolute).await.unwrap(),
-            wanted,
+            expected,
             "{absolute}"
         );
     }
@@ -471,8 +475,8 @@ async fn file_modes_are_read_and_set() {
     let path = ws.put("run", "");
     for mode in [0o755, 0o600, 0o4711] {
         ws.backend.set_mode("run", mode).await.unwrap();
-        let told = ws.backend.stat("run").await.unwrap().mode;
-        assert_eq!(told, Some(mode & 0o777));
+        let actual = ws.backend.stat("run").await.unwrap().mode;
+        assert_eq!(actual, Some(mode & 0o777));
 
         // The bits that change the user of a program are not set.
         assert_eq!(path.metadata().unwrap().mode() & 0o7777, mode & 0o777);

@@ -16,14 +16,14 @@ async fn path_outside_the_root_is_permission_denied() {
         "/",
         "./../workspace/x",
     ] {
-        let refused = [
+        let errors = [
             backend.read(path).await.err(),
             backend.write(path, b"x").await.err(),
             backend.list(path).await.err(),
             backend.exists(path).await.err(),
             backend.remove(path).await.err(),
         ];
-        for error in refused {
+        for error in errors {
             let error = error.unwrap_or_else(|| panic!("{path} was accepted"));
             assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{path}");
             let text = format!("path {path:?} is outside workspace \"/workspace\"");
@@ -160,12 +160,12 @@ async fn files_over_the_limit_are_refused_and_leave_the_others() {
     let backend = MemoryBackend::new().with_max_bytes(3_000);
     backend.write("a", &[1; 1_000]).await.unwrap();
     backend.write("b", &[1; 1_000]).await.unwrap();
-    let refused = [
+    let errors = [
         backend.write("c", &[1; 300]).await.err(),
         backend.clone().append("a", &[1; 600]).await.err(),
         backend.write("b", &[1; 1_600]).await.err(),
     ];
-    for error in refused {
+    for error in errors {
         let text = error.unwrap().to_string();
         assert!(text.contains("3000 at most"), "{text}");
         assert!(text.contains("MemoryBackend::with_max_bytes"), "{text}");

@@ -163,19 +163,16 @@ async fn child_host_without_file_handles() {
     };
 
     let backend = LocalBackend::new(root).unwrap();
-    let held: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
-    assert!(!held.is_empty());
+    let files: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    assert!(!files.is_empty());
     for _ in 0..3 {
-        let failed = backend.execute(Command::new("echo hi")).await.unwrap_err();
-        assert!(
-            failed.to_string().contains("Too many open files"),
-            "{failed}"
-        );
-        let failed = backend.start(Command::new("echo hi")).await.unwrap_err();
-        assert_eq!(failed.kind(), ErrorKind::Io, "{failed}");
+        let error = backend.execute(Command::new("echo hi")).await.unwrap_err();
+        assert!(error.to_string().contains("Too many open files"), "{error}");
+        let error = backend.start(Command::new("echo hi")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     }
 
-    drop(held);
+    drop(files);
     let output = backend.execute(Command::new("echo hi")).await.unwrap();
     assert_eq!(output.stdout.text(), "hi\n");
 }
@@ -193,8 +190,11 @@ fn command_without_file_handles_is_an_error() {
         .env(CROWDED, &workspace.root)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&host.stdout);
-    assert!(host.status.success() && told.contains("1 passed"), "{told}");
+    let stdout = String::from_utf8_lossy(&host.stdout);
+    assert!(
+        host.status.success() && stdout.contains("1 passed"),
+        "{stdout}"
+    );
 }
 
 #[tokio::test]
@@ -286,7 +286,7 @@ async fn environment_is_limited_to_allowed_variables() {
         .filter_map(|l| Some(l.split_once('=')?.0))
         .collect();
     assert!(names.contains(&"GIVEN") && names.contains(&"MINE") && names.contains(&"PATH"));
-    let known = [
+    let variables = [
         "PATH",
         "HOME",
         "USER",
@@ -312,22 +312,25 @@ async fn environment_is_limited_to_allowed_variables() {
         "OLDPWD",
     ];
     for name in names {
-        assert!(known.contains(&name) || name.starts_with("LC_"), "{name}");
+        assert!(
+            variables.contains(&name) || name.starts_with("LC_"),
+            "{name}"
+        );
     }
 }
 
 #[tokio::test]
 async fn git_uses_no_repository_that_is_no_git_folder() {
     let workspace = Workspace::new();
-    let shown = "env | grep ^GIT_CONFIG | sort";
+    let listing = "env | grep ^GIT_CONFIG | sort";
     let run = |command: Command| workspace.backend.execute(command);
-    let text = run(Command::new(shown)).await.unwrap().stdout.text();
+    let text = run(Command::new(listing)).await.unwrap().stdout.text();
     let expected = "GIT_CONFIG_COUNT=1\nGIT_CONFIG_KEY_0=safe.bareRepository\n\
         GIT_CONFIG_VALUE_0=explicit\n";
     assert_eq!(text, expected);
 
     // The settings of the command stay, and come first.
-    let command = Command::new(shown)
+    let command = Command::new(listing)
         .with_env("GIT_CONFIG_COUNT", "1")
         .with_env("GIT_CONFIG_KEY_0", "a.b")
         .with_env("GIT_CONFIG_VALUE_0", "c");
@@ -390,8 +393,8 @@ async fn command_runs_in_its_working_directory() {
     }
 
     std::fs::remove_dir_all(&workspace.root).unwrap();
-    let gone = workspace.backend.execute(Command::new("pwd")).await;
-    assert_eq!(gone.unwrap_err().kind(), ErrorKind::Io);
+    let outcome = workspace.backend.execute(Command::new("pwd")).await;
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Io);
 }
 
 #[tokio::test]

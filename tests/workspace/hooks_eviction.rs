@@ -408,14 +408,14 @@ async fn results_that_cannot_be_written_take_bounded_memory() {
         .build()
         .unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;
-    let kept: usize = output
+    let len: usize = output
         .unwrap()
         .state
         .files
         .values()
         .map(|file| file.len())
         .sum();
-    assert!((8_000_000..=16 * 1024 * 1024).contains(&kept), "{kept}");
+    assert!((8_000_000..=16 * 1024 * 1024).contains(&len), "{len}");
     let lost = warnings(&messages);
     assert!(lost.last().unwrap().contains("is not kept"), "{lost:?}");
 }
@@ -432,7 +432,7 @@ async fn complete_command_output_is_moved() {
     let output = agent.run("Go").await.unwrap();
     let texts = result_texts(&output.messages);
     let path = path_of(&texts[0]);
-    let whole: Vec<Value> = workspace
+    let lines: Vec<Value> = workspace
         .backend
         .read(&path)
         .await
@@ -440,7 +440,7 @@ async fn complete_command_output_is_moved() {
         .split(|byte| *byte == b'\n')
         .map(|line| serde_json::from_slice(line).unwrap())
         .collect();
-    assert_eq!(whole, (1..=40_000).map(Value::from).collect::<Vec<_>>());
+    assert_eq!(lines, (1..=40_000).map(Value::from).collect::<Vec<_>>());
     assert_eq!(texts[1], "No matches found");
 }
 

@@ -315,8 +315,8 @@ async fn keys_are_redacted_from_tracked_files() {
         &*output.state.files["/workspace/.env"],
         "KEY=[redacted]\nDEBUG=1\n"
     );
-    let seen = serde_json::to_string(&messages).unwrap();
-    assert!(!seen.contains(key.expose()));
+    let json = serde_json::to_string(&messages).unwrap();
+    assert!(!json.contains(key.expose()));
     let file = backend.read(".env").await.unwrap();
     assert!(file.starts_with(b"KEY=sk-canary"), "the file has it");
 }

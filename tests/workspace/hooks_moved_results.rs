@@ -67,13 +67,13 @@ async fn texts_of_any_length_are_whole_or_readable_from_the_file() {
             assert!(chars.len() > over.max(head + tail) && text.chars().count() < chars.len());
             let path = path_of(&text);
             assert_eq!(backend.read(path).await.unwrap(), *whole);
-            let left = chars.len() - head - tail;
+            let removed_count = chars.len() - head - tail;
             let start: String = chars[..head].iter().collect();
             let end: String = chars[chars.len() - tail..].iter().collect();
             assert_eq!(
                 text,
                 format!(
-                    "{start}\n\n... (truncated {left} characters; full result: {path}) ...\n\n{end}"
+                    "{start}\n\n... (truncated {removed_count} characters; full result: {path}) ...\n\n{end}"
                 )
             );
         }
@@ -106,10 +106,10 @@ async fn complete_command_output_is_only_in_the_moved_file() {
 
     // The middle of both texts, as JSON.
     let is_in = |text: &str| text.contains("20000\\n20001") || text.contains("70000\\n70001");
-    let seen = serde_json::to_string(&messages).unwrap();
-    assert!(!is_in(&seen), "the stream has it");
-    let kept = serde_json::to_string(&output.state).unwrap();
-    assert!(!is_in(&kept), "the state has it");
+    let stream = serde_json::to_string(&messages).unwrap();
+    assert!(!is_in(&stream), "the stream has it");
+    let state = serde_json::to_string(&output.state).unwrap();
+    assert!(!is_in(&state), "the state has it");
     for entry in std::fs::read_dir(&workspace.out).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
@@ -128,33 +128,33 @@ async fn display_and_details_of_a_moved_result_are_cut() {
     };
 
     let long = "ä".repeat(2_000);
-    let mut given = ToolOutput::new(long.as_str())
+    let mut output = ToolOutput::new(long.as_str())
         .with_details(json!({"rows": [{"text": long, "n": 1}, "short"], "ok": true}));
-    given.display = Some(long.clone());
-    let cut = result(hook(), given).await;
-    let text = cut.content.text().into_owned();
+    output.display = Some(long.clone());
+    let moved = result(hook(), output).await;
+    let text = moved.content.text().into_owned();
     assert!(text.starts_with(&"ä".repeat(10)) && text.contains("truncated 1980"));
-    let details = cut.details.unwrap();
+    let details = moved.details.unwrap();
     assert_eq!(details["rows"][0], json!({"text": text, "n": 1}));
     assert_eq!(
         (&details["rows"][1], &details["ok"]),
         (&"short".into(), &true.into())
     );
-    assert_eq!(cut.display.unwrap(), text);
+    assert_eq!(moved.display.unwrap(), text);
 
     // Details with short texts stay, and so do texts that a marker would make longer.
     let few = json!({"text": "x".repeat(40)});
-    let given = ToolOutput::new(long.as_str()).with_details(few.clone());
-    assert_eq!(result(hook(), given).await.details, Some(few));
+    let output = ToolOutput::new(long.as_str()).with_details(few.clone());
+    assert_eq!(result(hook(), output).await.details, Some(few));
 
     // Long details without long texts are removed.
     let many: Vec<u32> = (0..40_000).collect();
-    let given = ToolOutput::new(long.as_str()).with_details(many.clone());
-    assert_eq!(result(hook(), given).await.details, None);
+    let output = ToolOutput::new(long.as_str()).with_details(many.clone());
+    assert_eq!(result(hook(), output).await.details, None);
 
     // The details of a result that stays are not changed.
-    let given = ToolOutput::new("short").with_details(many.clone());
-    assert_eq!(result(hook(), given).await.details, Some(many.into()));
+    let output = ToolOutput::new("short").with_details(many.clone());
+    assert_eq!(result(hook(), output).await.details, Some(many.into()));
 }
 
 #[tokio::test]
@@ -245,12 +245,12 @@ async fn results_are_removed_after_thirty_days() {
     assert_eq!(backend.moves(&keeps, "three").await.len(), 4);
     let keeps = moving(&backend).keep_results_for(Duration::from_secs(32 * 24 * 60 * 60));
     assert_eq!(backend.moves(&keeps, "four").await.len(), 5);
-    let left = backend.moves(&hook, "five").await;
+    let files = backend.moves(&hook, "five").await;
     assert!(
-        !left.contains_key(&of_one) && left.contains_key(foreign),
-        "{left:?}"
+        !files.contains_key(&of_one) && files.contains_key(foreign),
+        "{files:?}"
     );
-    assert_eq!(left.len(), 5);
+    assert_eq!(files.len(), 5);
 }
 
 #[tokio::test]
@@ -271,8 +271,11 @@ async fn remove_results_removes_results_of_one_session() {
     );
     assert_eq!(hook.remove_results("a/b").await.unwrap(), 1);
     assert_eq!(hook.remove_results("a/b").await.unwrap(), 0);
-    let left = backend.backend.files.files();
-    assert_eq!(left.keys().filter(|path| path.ends_with(".txt")).count(), 1);
+    let files = backend.backend.files.files();
+    assert_eq!(
+        files.keys().filter(|path| path.ends_with(".txt")).count(),
+        1
+    );
     let none = moving(&backend).without_eviction();
     assert_eq!(none.remove_results("A_b").await.unwrap(), 0);
 
@@ -308,13 +311,13 @@ async fn results_over_the_size_of_a_session_remove_its_oldest() {
     // No result is removed because of its age.
     let moving = || moving(&backend).keep_results_for(Duration::MAX);
     let hook = moving().keep_results_within(700);
-    let said = move_texts(hook.clone(), &texts[2..4]).await;
-    assert_eq!(said.len(), 1, "{said:?}");
+    let warnings = move_texts(hook.clone(), &texts[2..4]).await;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
-        said[0].contains("the 1 oldest") && said[0].contains("700 bytes"),
-        "{said:?}"
+        warnings[0].contains("the 1 oldest") && warnings[0].contains("700 bytes"),
+        "{warnings:?}"
     );
-    let left = || {
+    let remaining = || {
         let files = backend.backend.files.files().into_iter();
         let mut files: BTreeMap<String, Bytes> = files.collect();
         files.retain(|path, _| path.ends_with(".txt") && !others.contains_key(path));
@@ -324,9 +327,9 @@ async fn results_over_the_size_of_a_session_remove_its_oldest() {
         let contents = texts.iter().map(|text| Bytes::from(text.clone()));
         contents.collect::<BTreeSet<Bytes>>()
     };
-    assert_eq!(left(), expected(&texts[1..4]));
+    assert_eq!(remaining(), expected(&texts[1..4]));
     assert_eq!(move_texts(hook, &texts[4..]).await.len(), 1);
-    assert_eq!(left(), expected(&texts[2..]));
+    assert_eq!(remaining(), expected(&texts[2..]));
     assert!(
         others
             .keys()
@@ -336,18 +339,18 @@ async fn results_over_the_size_of_a_session_remove_its_oldest() {
     // A single result that exceeds the limit stays.
     let hook = moving().keep_results_within(100);
     assert_eq!(move_texts(hook, &["f".repeat(300)]).await.len(), 1);
-    assert_eq!(left(), expected(&["f".repeat(300)]));
+    assert_eq!(remaining(), expected(&["f".repeat(300)]));
 }
 
 #[tokio::test]
 async fn details_that_are_not_objects_are_kept() {
     let values = [json!(null), json!(1.5), json!([]), json!({}), json!("x")];
     for value in values {
-        let given = ToolOutput::new("x".repeat(100)).with_details(value.clone());
+        let tool_output = ToolOutput::new("x".repeat(100)).with_details(value.clone());
         let hook = FilesystemHook::new(MemoryBackend::new())
             .evict_over(50)
             .keep_ends(0, 0);
-        let details = result(hook, given).await.details;
+        let details = result(hook, tool_output).await.details;
         assert_eq!(details.unwrap_or(Value::Null), value);
     }
 }

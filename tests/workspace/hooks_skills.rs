@@ -262,12 +262,12 @@ async fn added_skill_is_listed_in_the_next_run() {
         .await
         .unwrap();
     agent.session("s").run("Go on").await.unwrap();
-    let found: Vec<usize> = model
+    let counts: Vec<usize> = model
         .requests()
         .iter()
         .map(|request| request.system.to_string().matches("- [").count())
         .collect();
-    assert_eq!(found, [1, 2]);
+    assert_eq!(counts, [1, 2]);
 }
 
 #[cfg(all(feature = "tools", unix))]

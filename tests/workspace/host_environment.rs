@@ -64,10 +64,10 @@ fn keys_of_the_host_in_the_output_of_commands_are_redacted() {
         .env("HOST_WORD", "kd83-word")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success(), "{said}");
+    let stdout = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{stdout}");
     // The key is replaced as text, in base64 and in hexadecimal.
-    assert!(said.contains("@3"), "{said}");
+    assert!(stdout.contains("@3"), "{stdout}");
     let stored = std::fs::read_dir(workspace.root.join("sessions")).unwrap();
     let stored: Vec<String> = stored
         .flatten()

@@ -39,9 +39,9 @@ async fn multiline_search_of_one_long_line_is_linear() {
     for pattern in ["a", "a|$", "(?s)a(.*b)?", "a*?", "^|a"] {
         let query = multiline(pattern).with_mode(GrepMode::Count);
         let counts = both(&memory, &workspace.backend, query, |found| {
-            let found = found.unwrap();
-            let long = found.files.iter().find(|file| file.path == "long.txt");
-            (long.map(|file| file.count), found.skipped)
+            let matches = found.unwrap();
+            let long = matches.files.iter().find(|file| file.path == "long.txt");
+            (long.map(|file| file.count), matches.skipped)
         });
         assert_eq!(counts.await, [(Some(1), 0); 2], "{pattern}");
     }
@@ -59,8 +59,8 @@ async fn matches_that_share_lines_are_reported_once_each() {
     ] {
         let query = multiline(pattern);
         let numbers = both(&memory, &workspace.backend, query, |found| {
-            let found = found.unwrap();
-            let file = found.files.iter().find(|file| file.path == "a.txt");
+            let matches = found.unwrap();
+            let file = matches.files.iter().find(|file| file.path == "a.txt");
             let lines = file.unwrap().lines.iter();
             lines.map(|line| line.number).collect::<Vec<_>>()
         });
@@ -154,6 +154,6 @@ async fn search_through_another_backend_leaves_the_executor_free() {
     let lines = b"a\n".repeat(2_000_000);
     memory.write("lines.txt", &lines).await.unwrap();
     let search = memory.grep(multiline("(?s)a(.*b)?"));
-    let ended = tokio::time::timeout(Duration::from_millis(300), search).await;
-    assert!(ended.is_err());
+    let outcome = tokio::time::timeout(Duration::from_millis(300), search).await;
+    assert!(outcome.is_err());
 }

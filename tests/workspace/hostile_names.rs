@@ -68,8 +68,8 @@ async fn special_names_are_quoted_in_search_results() {
 async fn unquoted_name_in_a_result_can_be_read() {
     let name = "src/ä b-1 (copy).rs";
     let backend = with_files(&[name], "one\n").await;
-    let shown = text(coding::glob(backend.clone()), json!({"pattern": "**/*.rs"})).await;
-    let read = text(coding::read(backend), json!({"file_path": shown})).await;
+    let output = text(coding::glob(backend.clone()), json!({"pattern": "**/*.rs"})).await;
+    let read = text(coding::read(backend), json!({"file_path": output})).await;
     assert!(read.contains("one"), "{read}");
 }
 
@@ -77,10 +77,10 @@ async fn unquoted_name_in_a_result_can_be_read() {
 async fn head_limit_over_the_maximum_is_reduced_with_a_note() {
     let backend = with_files(&["a.txt"], &"one\n".repeat(50_000)).await;
     let args = json!({"pattern": "one", "output_mode": "content", "head_limit": 1_000_000_000});
-    let found = text(coding::grep(backend), args).await;
-    assert_eq!(found.matches(":one").count(), 10_000);
+    let output = text(coding::grep(backend), args).await;
+    assert_eq!(output.matches(":one").count(), 10_000);
     let end = "\n(truncated: a result has at most 10000 entries)";
-    assert!(found.ends_with(end), "{}", &found[found.len() - 100..]);
+    assert!(output.ends_with(end), "{}", &output[output.len() - 100..]);
 }
 
 #[tokio::test]
@@ -92,9 +92,9 @@ async fn result_over_the_byte_limit_is_cut_with_a_note() {
         .execute(ToolContext::detached(), args)
         .await
         .unwrap();
-    let found = output.content.text();
-    assert!(found.len() < 2 * 1024 * 1024 + 100, "{}", found.len());
-    assert!(found.ends_with("\n(cut: a result has at most 2097152 bytes)"));
+    let text = output.content.text();
+    assert!(text.len() < 2 * 1024 * 1024 + 100, "{}", text.len());
+    assert!(text.ends_with("\n(cut: a result has at most 2097152 bytes)"));
     let details = output.details.unwrap().to_string();
     assert!(details.len() < 3 * 1024 * 1024, "{}", details.len());
 }

@@ -81,24 +81,25 @@ async fn act(backend: &LocalBackend, operation: &str, path: &str) -> Result<Stri
             .await
             .map(|entries| format!("{entries:?}")),
         "glob" => {
-            let found = backend.glob(GlobQuery::new(path)).await?;
-            Ok(found.files.join("\n"))
+            let matches = backend.glob(GlobQuery::new(path)).await?;
+            Ok(matches.files.join("\n"))
         }
         "grep" => {
-            let found = backend.grep(GrepQuery::new(path)).await?;
-            Ok(format!("{found:?}"))
+            let matches = backend.grep(GrepQuery::new(path)).await?;
+            Ok(format!("{matches:?}"))
         }
         "edit" => {
             let content = backend.read(path).await?;
-            let seen = ContentHash::of(&content);
-            backend.write_if_unchanged(path, seen, b"new").await?;
+            let hash = ContentHash::of(&content);
+            backend.write_if_unchanged(path, hash, b"new").await?;
             Ok(String::new())
         }
         "edit_crlf" => {
             let edit = preset::coding(backend.clone()).get("Edit").unwrap();
             let args = json!({"file_path": path, "old_string": "a\nb", "new_string": "a\nc\nb"});
-            let done = edit.execute(ToolContext::detached(), args).await;
-            done.map(|output| output.content.text().into_owned())
+            let outcome = edit.execute(ToolContext::detached(), args).await;
+            outcome
+                .map(|output| output.content.text().into_owned())
                 .map_err(Error::other)
         }
         other => panic!("no operation {other}"),
@@ -135,9 +136,9 @@ fn judge(
             .map(io::Error::kind)
     };
 
-    let left = workspace.leftovers();
-    if !left.is_empty() {
-        return Err(format!("left {left:?}"));
+    let leftovers = workspace.leftovers();
+    if !leftovers.is_empty() {
+        return Err(format!("left {leftovers:?}"));
     }
 
     match (expected, outcome) {

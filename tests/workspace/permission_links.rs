@@ -41,7 +41,7 @@ impl Case {
     }
 
     /// Runs an agent that makes one call, and returns the text of its result.
-    async fn shown(&self, name: &str, args: Value) -> String {
+    async fn result_text(&self, name: &str, args: Value) -> String {
         let tools = if name.starts_with(char::is_uppercase) {
             preset::coding(self.workspace.backend.clone())
         } else {
@@ -191,7 +191,7 @@ async fn search_through_a_link_leaves_denied_files_out() {
             ("glob", json!({"pattern": "**/*", "path": folder})),
             ("ls", json!({"path": folder})),
         ] {
-            let text = case.shown(name, args.clone()).await;
+            let text = case.result_text(name, args.clone()).await;
             assert!(text.contains("free"), "{name} {args}: {text}");
             assert!(
                 !text.contains("key") && !text.contains("more"),
@@ -206,21 +206,21 @@ async fn denied_folder_is_denied_through_a_link() {
     let case = Case::new(|rules| rules.deny("Read(secrets/**)"));
     for path in ["folder", "folder/", "./folder"] {
         let text = case
-            .shown("Grep", json!({"pattern": "k", "path": path}))
+            .result_text("Grep", json!({"pattern": "k", "path": path}))
             .await;
         assert_eq!(
             text, "Error: denied by rule deny:Read(secrets/**)",
             "{path}"
         );
         let text = case
-            .shown("Glob", json!({"pattern": "*", "path": path}))
+            .result_text("Glob", json!({"pattern": "*", "path": path}))
             .await;
         assert_eq!(
             text, "Error: denied by rule deny:Read(secrets/**)",
             "{path}"
         );
         let pattern = format!("{}/*", path.trim_end_matches('/'));
-        let text = case.shown("Glob", json!({"pattern": pattern})).await;
+        let text = case.result_text("Glob", json!({"pattern": pattern})).await;
         assert!(!text.contains("key"), "{text}");
     }
 }
@@ -317,8 +317,8 @@ fn protected_paths_are_protected_from_commands_through_links() {
 
     assert_eq!(case.command("cat tidy/readme"), Behavior::Allow);
     let elsewhere = case.permissions.clone().follow_links(false);
-    let found = elsewhere.explain_command("echo x > tidy/pre-commit");
-    assert_eq!(found.decision, Behavior::Allow);
+    let explanation = elsewhere.explain_command("echo x > tidy/pre-commit");
+    assert_eq!(explanation.decision, Behavior::Allow);
 }
 
 #[test]

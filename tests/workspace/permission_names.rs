@@ -44,8 +44,8 @@ fn check(rows: &[&str], is_allowed: bool) {
 fn check_with(rules: &PermissionRules, rows: &[&str], is_allowed: bool) {
     for row in rows {
         let explanation = rules.explain_command(row);
-        let found = explanation.decision == Behavior::Allow;
-        assert_eq!(found, is_allowed, "{row}: {explanation}");
+        let is_actually_allowed = explanation.decision == Behavior::Allow;
+        assert_eq!(is_actually_allowed, is_allowed, "{row}: {explanation}");
     }
 }
 

@@ -42,7 +42,7 @@ impl Confirmer for Yes {
 }
 
 /// Returns the text and the details of the result of one call under `permissions`.
-async fn seen(permissions: &PermissionRules, name: &str, args: Value) -> (String, String) {
+async fn result_of(permissions: &PermissionRules, name: &str, args: Value) -> (String, String) {
     let backend = tree().await;
     let tools = match name {
         "list_dir" => preset::picoclaw(backend),
@@ -123,7 +123,7 @@ async fn searches_leave_denied_files_out() {
             "Read(/workspace/secrets/**)",
             "Read(./secrets/)",
         ] {
-            let (text, details) = seen(&denying(rule), tool, args.clone()).await;
+            let (text, details) = result_of(&denying(rule), tool, args.clone()).await;
             assert_eq!(text, format!("{free}{LEFT_OUT}"), "{tool} {args} {rule}");
             assert!(!details.contains("secrets/"), "{tool} {args}: {details}");
         }
@@ -134,7 +134,7 @@ async fn searches_leave_denied_files_out() {
 async fn rules_without_a_workspace_leave_denied_files_out() {
     for rule in ["Read(secrets/**)", "Read(/workspace/secrets/**)"] {
         let permissions = PermissionRules::new().deny(rule).unwrap();
-        let (text, _) = seen(&permissions, "Glob", json!({"pattern": "**/*.txt"})).await;
+        let (text, _) = result_of(&permissions, "Glob", json!({"pattern": "**/*.txt"})).await;
         assert_eq!(text, format!("notes.txt{LEFT_OUT}"), "{rule}");
     }
 }
@@ -152,11 +152,11 @@ async fn note_about_left_out_files_appears_only_when_files_are_left_out() {
         ("Write(secrets/**)", "Glob", json!({"pattern": "**/*.txt"})),
         ("Bash(cat:*)", "Grep", json!({"pattern": "key"})),
     ] {
-        let (text, _) = seen(&denying(rule), tool, args.clone()).await;
+        let (text, _) = result_of(&denying(rule), tool, args.clone()).await;
         assert!(!text.contains("permission"), "{rule} {tool} {args}: {text}");
     }
 
-    let (text, _) = seen(&denying("Read(*.pem)"), "Glob", json!({"pattern": "src/*"})).await;
+    let (text, _) = result_of(&denying("Read(*.pem)"), "Glob", json!({"pattern": "src/*"})).await;
     assert_eq!(text, format!("src/main.rs{LEFT_OUT}"));
 }
 
@@ -169,26 +169,26 @@ async fn listings_leave_denied_entries_out() {
         ("ls", "secrets/deep"),
         ("ls", "src/../secrets"),
     ] {
-        let (text, _) = seen(&denied, tool, json!({"path": path})).await;
+        let (text, _) = result_of(&denied, tool, json!({"path": path})).await;
         assert_eq!(
             text, "Error: denied by rule deny:Read(secrets/**)",
             "{tool} {path}"
         );
     }
 
-    let (text, details) = seen(&denied, "ls", json!({})).await;
+    let (text, details) = result_of(&denied, "ls", json!({})).await;
     let (array, note) = text.split_at(text.find('\n').unwrap());
     let array: Value = serde_json::from_str(array).unwrap();
     assert_eq!((array.as_array().unwrap().len(), note), (2, WITHHELD));
     assert!(!details.contains("secrets"), "{details}");
-    let (text, _) = seen(
+    let (text, _) = result_of(
         &denying("Read(*.pem)"),
         "list_dir",
         json!({"path": "/workspace/src"}),
     )
     .await;
     assert_eq!(text, format!("FILE: .env.txt\nFILE: main.rs{WITHHELD}"));
-    let (text, _) = seen(&denying("Read(src/*)"), "list_dir", json!({"path": "src"})).await;
+    let (text, _) = result_of(&denying("Read(src/*)"), "list_dir", json!({"path": "src"})).await;
     assert_eq!(text, WITHHELD);
 }
 
@@ -199,14 +199,14 @@ async fn files_that_need_an_answer_are_left_out_until_allowed() {
         .ask("Read(secrets/**)")
         .unwrap();
     let grep = |path: &str| json!({"pattern": "the key is [12]", "path": path});
-    let (text, _) = seen(&asking, "Grep", grep(".")).await;
+    let (text, _) = result_of(&asking, "Grep", grep(".")).await;
     assert_eq!(text, format!("No matches found{LEFT_OUT}"));
 
     // Here the rule asked about the call itself, which was allowed.
-    let (text, _) = seen(&asking, "Grep", grep("secrets")).await;
+    let (text, _) = result_of(&asking, "Grep", grep("secrets")).await;
     assert_eq!(text, "secrets/a.txt\nsecrets/deep/b.txt");
     let both = asking.deny("Read(secrets/deep/**)").unwrap();
-    let (text, _) = seen(&both, "Grep", grep("secrets")).await;
+    let (text, _) = result_of(&both, "Grep", grep("secrets")).await;
     assert_eq!(text, format!("secrets/a.txt{LEFT_OUT}"));
 }
 
@@ -221,17 +221,17 @@ async fn search_with_two_paths_shows_the_folder_that_was_asked_about() {
         ("", "secrets/a.txt\nsecrets/deep/b.txt"),
     ] {
         let args = json!({"pattern": "the key is [12]", "path": "secrets", "file_path": file_path});
-        let (text, _) = seen(&asking, "Grep", args).await;
+        let (text, _) = result_of(&asking, "Grep", args).await;
         assert_eq!(text, free, "{file_path:?}");
     }
 
     let args = json!({"pattern": "**/*.txt", "path": "secrets", "file_path": "secrets/deep"});
-    let (text, _) = seen(&asking, "Glob", args).await;
+    let (text, _) = result_of(&asking, "Glob", args).await;
     assert_eq!(text, "secrets/deep/b.txt");
 
     // The pattern leads to a folder above that of the rule.
     let args = json!({"pattern": "/workspace/*/*.txt", "path": "secrets/deep"});
-    let (text, _) = seen(&asking, "Glob", args).await;
+    let (text, _) = result_of(&asking, "Glob", args).await;
     assert_eq!(text, format!("No files found{LEFT_OUT}"));
 }
 
@@ -280,7 +280,7 @@ async fn denied_files_are_left_out_in_every_mode() {
         PermissionMode::DontAsk,
     ] {
         let permissions = denying("Read(secrets/**)").mode(mode);
-        let (text, _) = seen(&permissions, "Glob", json!({"pattern": "**/*.txt"})).await;
+        let (text, _) = result_of(&permissions, "Glob", json!({"pattern": "**/*.txt"})).await;
         assert_eq!(text, format!("notes.txt{LEFT_OUT}"), "{mode}");
     }
 }

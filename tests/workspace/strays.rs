@@ -42,7 +42,7 @@ fn backends(workspace: &Workspace) -> [LocalBackend; 2] {
 
 /// Runs a command that starts a stray and ends. Checks that the stray, which writes its id to
 /// `one`, ends too.
-async fn ends(stray: &str) {
+async fn assert_ends(stray: &str) {
     for with in 0..2 {
         let workspace = Workspace::new();
         let command = Command::new(format!("{stray}\n{IS_UP}"));
@@ -72,11 +72,11 @@ async fn process_that_forks_every_2_ms_ends_with_its_command() {
         let backend = &backends(&workspace)[round % 3 / 2];
         workspace.put("chain.sh", CHAIN);
         let root = workspace.root.display();
-        let started = "until [ -s beat ] && [ $(cat beat) -lt 1990 ]; do sleep 0.01; done";
+        let wait = "until [ -s beat ] && [ $(cat beat) -lt 1990 ]; do sleep 0.01; done";
 
         // The second form can be identified only by the variable.
         let close = ["", "9<&- >/dev/null 2>&1"][round % 2];
-        let command = format!("setsid sh chain.sh 2000 '{root}' {close} & {started}");
+        let command = format!("setsid sh chain.sh 2000 '{root}' {close} & {wait}");
         let output = backend.execute(Command::new(command)).await;
         assert!(output.unwrap().is_success());
         assert_eq!(count(&workspace.root), 0, "round {round}");
@@ -89,25 +89,25 @@ async fn process_that_forks_every_2_ms_ends_with_its_command() {
 #[tokio::test]
 async fn process_with_an_empty_environment_ends_with_its_command() {
     let stray = "echo $$ > one; exec sleep 60";
-    ends(&format!("env -i setsid sh -c '{stray}' &")).await;
-    ends(&format!(
+    assert_ends(&format!("env -i setsid sh -c '{stray}' &")).await;
+    assert_ends(&format!(
         "(env -i setsid sh -c '{stray}' >/dev/null 2>&1 &)"
     ))
     .await;
-    ends(&format!(
+    assert_ends(&format!(
         "set -m; env -i sh -c '{stray}' 9<&- >/dev/null 2>&1 &"
     ))
     .await;
     if Path::new("/bin/bash").exists() {
         let setsid = "$(command -v setsid)";
-        ends(&format!("(exec -c {setsid} /bin/sh -c '{stray}' &)")).await;
+        assert_ends(&format!("(exec -c {setsid} /bin/sh -c '{stray}' &)")).await;
     }
 }
 
 #[tokio::test]
 async fn process_identified_by_its_parent_only_ends_with_its_command() {
     let stray = "env -i setsid sh -c 'echo $$ > one; exec sleep 60' 9<&- >/dev/null 2>&1";
-    ends(&format!("({stray} & wait) &")).await;
+    assert_ends(&format!("({stray} & wait) &")).await;
 
     // The parent ends first, by the signal to the group.
     for with in 0..2 {
@@ -125,9 +125,9 @@ async fn process_identified_by_its_parent_only_ends_with_its_command() {
 async fn process_behind_a_long_environment_ends_with_its_command() {
     let long = "$(head -c 100000 /dev/zero | tr '\\0' x)";
     let stray = "setsid sh -c 'echo $$ > one; exec sleep 60' 9<&- >/dev/null 2>&1";
-    ends(&format!("A={long} B={long} C={long} {stray} &")).await;
+    assert_ends(&format!("A={long} B={long} C={long} {stray} &")).await;
     let variables = format!("AA={long} AB={long} AC={long}");
-    ends(&format!(
+    assert_ends(&format!(
         "(env -i {variables} \"AGENTCORE_COMMAND=$AGENTCORE_COMMAND\" {stray} &)"
     ))
     .await;
@@ -188,7 +188,7 @@ async fn host_and_its_own_children_are_not_killed() {
 
     let mut rounds = 0;
     while rounds < 8 || started.load(Ordering::Relaxed) <= 8 {
-        ends("env -i setsid sh -c 'echo $$ > one; exec sleep 60' &").await;
+        assert_ends("env -i setsid sh -c 'echo $$ > one; exec sleep 60' &").await;
         rounds += 1;
     }
 
@@ -278,14 +278,14 @@ async fn cgroup_of_a_killed_host_is_removed_by_another_host() {
     let mut first = host(&workspace);
     let id = first.id();
     let pid = pid_in(&workspace.root.join("one")).await;
-    let left = || {
+    let has_cgroup = || {
         let prefix = format!("agentcore-{id}-");
         let entries = std::fs::read_dir(folder).unwrap().flatten();
         let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         names.any(|name| name.starts_with(&prefix))
     };
 
-    assert!(left());
+    assert!(has_cgroup());
 
     // The signal cannot be handled.
     first.kill().unwrap();
@@ -295,7 +295,7 @@ async fn cgroup_of_a_killed_host_is_removed_by_another_host() {
     let next = Workspace::new();
     let mut second = host(&next);
     pid_in(&next.root.join("one")).await;
-    let is_left = left();
+    let is_left = has_cgroup();
     second.kill().unwrap();
     second.wait().unwrap();
     assert!(!is_left);

@@ -309,7 +309,7 @@ async fn calculation_error_is_returned_to_the_model() {
         .say("That has no value.");
     let agent = agent(model).tool(tools::calculate()).build().unwrap();
     let output = agent.run("What is ten by zero?").await.unwrap();
-    let found = results(&output.messages);
-    assert_eq!(found[0].content.text(), "Error: division by zero");
-    assert!(found[0].is_error);
+    let results = results(&output.messages);
+    assert_eq!(results[0].content.text(), "Error: division by zero");
+    assert!(results[0].is_error);
 }

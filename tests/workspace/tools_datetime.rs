@@ -88,8 +88,8 @@ async fn time_outside_the_calendar_range_is_an_error() {
     let tool = tools::current_datetime_by(|| {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000_000)
     });
-    let called = tool.execute(ToolContext::detached(), json!({})).await;
-    assert!(called.is_err());
+    let outcome = tool.execute(ToolContext::detached(), json!({})).await;
+    assert!(outcome.is_err());
 }
 
 #[tokio::test]
@@ -99,6 +99,6 @@ async fn time_is_read_on_a_thread_for_blocking_work() {
         assert_ne!(std::thread::current().id(), caller);
         SystemTime::UNIX_EPOCH + NOW
     });
-    let called = tool.execute(ToolContext::detached(), json!({})).await;
-    assert!(called.is_ok());
+    let outcome = tool.execute(ToolContext::detached(), json!({})).await;
+    assert!(outcome.is_ok());
 }

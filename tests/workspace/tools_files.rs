@@ -111,9 +111,9 @@ async fn read_shows_numbered_lines() {
         "     1\tone\n     2\ttwo\n     3\tthree"
     );
     let part = json!({"file_path": "/workspace/a", "offset": 2, "limit": 1});
-    let shown = text(&tool, part).await;
+    let output = text(&tool, part).await;
     assert_eq!(
-        shown,
+        output,
         "     2\ttwo\n... (more lines follow; continue with offset 3)"
     );
     let past = json!({"file_path": "a", "offset": 9});
@@ -149,9 +149,9 @@ async fn read_handles_empty_binary_and_long_files() {
     }
 
     let tool = coding::read(with("a", many).await);
-    let shown = text(&tool, json!({"file_path": "a"})).await;
-    assert_eq!(shown.lines().count(), 2_001);
-    assert!(shown.ends_with("continue with offset 2001)"));
+    let output = text(&tool, json!({"file_path": "a"})).await;
+    assert_eq!(output.lines().count(), 2_001);
+    assert!(output.ends_with("continue with offset 2001)"));
 }
 
 #[tokio::test]
@@ -159,24 +159,24 @@ async fn read_is_bounded_for_huge_and_special_files() {
     let workspace = Workspace::new();
     let tool = coding::read(workspace.backend.clone());
     workspace.put("line", vec![b'x'; 50_000_000]);
-    let shown = text(&tool, json!({"file_path": "line"})).await;
-    assert!(shown.len() < 3_000 && shown.ends_with("(line of 50000000 bytes cut)"));
+    let output = text(&tool, json!({"file_path": "line"})).await;
+    assert!(output.len() < 3_000 && output.ends_with("(line of 50000000 bytes cut)"));
     let wide = format!("{}\n", "y".repeat(1_999)).repeat(2_000);
     workspace.put("wide", wide);
-    let shown = text(&tool, json!({"file_path": "wide"})).await;
+    let output = text(&tool, json!({"file_path": "wide"})).await;
     assert!(
-        shown.len() < 300_000 && shown.contains("continue with offset"),
+        output.len() < 300_000 && output.contains("continue with offset"),
         "{}",
-        shown.len()
+        output.len()
     );
     let huge = std::fs::File::create(workspace.root.join("huge")).unwrap();
     huge.set_len(100 << 30).unwrap();
     workspace.fifo("fifo");
     for path in ["huge", "fifo", "/dev/zero", "a", "../out/secret"] {
-        let shown = text(&tool, json!({"file_path": path})).await;
+        let output = text(&tool, json!({"file_path": path})).await;
         assert!(
-            shown.starts_with("Error: ") && shown.len() < 300,
-            "{path}: {shown}"
+            output.starts_with("Error: ") && output.len() < 300,
+            "{path}: {output}"
         );
     }
 }
@@ -206,8 +206,8 @@ async fn write_creates_folders_and_reports_the_size() {
     assert_eq!(output.details.unwrap()["bytes_written"], 5);
     assert_eq!(workspace.get("a/b/c.txt"), b"hello");
     let empty = json!({"file_path": "a/b/c.txt", "content": ""});
-    let shown = text(&tool, empty).await;
-    assert_eq!(shown, "File written: a/b/c.txt (0 bytes, 0 lines)");
+    let output = text(&tool, empty).await;
+    assert_eq!(output, "File written: a/b/c.txt (0 bytes, 0 lines)");
     assert_eq!(workspace.get("a/b/c.txt"), b"");
     assert!(call(&tool, json!({"file_path": "x"})).await.is_err());
 }
@@ -216,13 +216,13 @@ async fn write_creates_folders_and_reports_the_size() {
 async fn append_adds_to_the_end() {
     let backend = with("a", "Initial content\n").await;
     let tool = picoclaw::append_file(backend.clone());
-    let shown = text(&tool, json!({"path": "a", "content": "more"})).await;
-    assert_eq!(shown, "Appended to: a (4 bytes, 1 line)");
+    let output = text(&tool, json!({"path": "a", "content": "more"})).await;
+    assert_eq!(output, "Appended to: a (4 bytes, 1 line)");
     assert_eq!(backend.read("a").await.unwrap(), "Initial content\nmore");
-    let shown = text(&tool, json!({"content": "x"})).await;
-    assert_eq!(shown, "Error: file_path is required");
-    let shown = text(&tool, json!({"path": "a"})).await;
-    assert_eq!(shown, "Error: content is required");
+    let output = text(&tool, json!({"content": "x"})).await;
+    assert_eq!(output, "Error: file_path is required");
+    let output = text(&tool, json!({"path": "a"})).await;
+    assert_eq!(output, "Error: content is required");
 }
 
 #[tokio::test]
@@ -257,14 +257,14 @@ async fn edit_replaces_a_unique_text_and_reports_a_diff() {
         |old: &str, new: &str| json!({"file_path": "a", "old_string": old, "new_string": new});
     let output = call(&tool, edit("world", "go")).await.unwrap();
     assert_eq!(backend.read("a").await.unwrap(), "hello go");
-    let shown = output.content.text();
+    let output_text = output.content.text();
     assert!(
-        shown.starts_with("Edited a (1 replacement)\n--- a/a\n+++ b/a\n@@"),
-        "{shown}"
+        output_text.starts_with("Edited a (1 replacement)\n--- a/a\n+++ b/a\n@@"),
+        "{output_text}"
     );
     assert!(
-        shown.contains("-hello world\n") && shown.contains("+hello go\n"),
-        "{shown}"
+        output_text.contains("-hello world\n") && output_text.contains("+hello go\n"),
+        "{output_text}"
     );
     let details = output.details.unwrap();
     assert_eq!(details["replacements"], 1);
@@ -273,8 +273,8 @@ async fn edit_replaces_a_unique_text_and_reports_a_diff() {
         ("", "x", "is empty"),
         ("go", "go", "are the same"),
     ] {
-        let shown = text(&tool, edit(old, new)).await;
-        assert!(shown.contains(expected), "{shown}");
+        let output = text(&tool, edit(old, new)).await;
+        assert!(output.contains(expected), "{output}");
     }
 
     assert_eq!(backend.read("a").await.unwrap(), "hello go");
@@ -354,10 +354,10 @@ async fn edit_keeps_all_other_bytes() {
 async fn edit_error_hints_at_white_space_differences() {
     let tool = coding::edit(with("a", "one\n\tif x {\n\t}\n").await);
     let args = json!({"file_path": "a", "old_string": "    if x {\n    }", "new_string": "y"});
-    let shown = text(&tool, args).await;
+    let output = text(&tool, args).await;
     assert!(
-        shown.contains("line 2 differs from it only in whitespace"),
-        "{shown}"
+        output.contains("line 2 differs from it only in whitespace"),
+        "{output}"
     );
 }
 
@@ -375,10 +375,10 @@ async fn concurrent_edits_report_every_lost_change() {
     });
 
     let outcomes = futures::future::join_all(edits).await;
-    let done = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let count = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
     let content = String::from_utf8(workspace.get("n")).unwrap();
-    assert_eq!(content.matches('x').count(), done, "{content}");
-    assert!(done >= 1);
+    assert_eq!(content.matches('x').count(), count, "{content}");
+    assert!(count >= 1);
 }
 
 #[test]

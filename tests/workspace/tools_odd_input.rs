@@ -168,7 +168,7 @@ async fn invalid_paths_are_errors_and_create_nothing() {
         "a/in.txt/x",
         "../x",
     ] {
-        let shown: String = path.chars().take(20).collect();
+        let start: String = path.chars().take(20).collect();
         let calls: [(&dyn Tool, Value); 4] = [
             (&write, json!({"file_path": path, "content": "x"})),
             (&append, json!({"path": path, "content": "x"})),
@@ -179,10 +179,10 @@ async fn invalid_paths_are_errors_and_create_nothing() {
             ),
         ];
         for (tool, args) in calls {
-            let said = text(tool, args).await;
+            let output = text(tool, args).await;
             assert!(
-                said.starts_with("Error: "),
-                "{} {shown:?}: {said}",
+                output.starts_with("Error: "),
+                "{} {start:?}: {output}",
                 tool.name()
             );
         }
@@ -210,24 +210,24 @@ async fn unusual_commands_run_or_are_errors() {
         ("printf '\\377'", "[not UTF-8: 1 bytes"),
         ("printf '\\0'", "\0"),
     ] {
-        let said = text(&bash, json!({"command": command})).await;
-        assert!(said.contains(says), "{command:?}: {said}");
+        let output = text(&bash, json!({"command": command})).await;
+        assert!(output.contains(says), "{command:?}: {output}");
     }
 
     let huge = format!("true {}", "x".repeat(3 << 20));
-    let said = text(&bash, json!({"command": huge})).await;
+    let output = text(&bash, json!({"command": huge})).await;
     assert!(
-        said.starts_with("Error: the command could not be started"),
-        "{said}"
+        output.starts_with("Error: the command could not be started"),
+        "{output}"
     );
-    let said = text(&bash, json!({"command": "sleep 60", "timeout": 1})).await;
+    let output = text(&bash, json!({"command": "sleep 60", "timeout": 1})).await;
     assert!(
-        said.starts_with("Command timed out after 0.0 seconds."),
-        "{said}"
+        output.starts_with("Command timed out after 0.0 seconds."),
+        "{output}"
     );
     for timeout in [json!(1e300), json!(u64::MAX), json!(-5), json!("x")] {
-        let said = text(&bash, json!({"command": "echo hi", "timeout": timeout})).await;
-        assert_eq!(said, "hi", "{timeout}");
+        let output = text(&bash, json!({"command": "echo hi", "timeout": timeout})).await;
+        assert_eq!(output, "hi", "{timeout}");
     }
 }
 
@@ -237,18 +237,18 @@ async fn missing_working_directory_is_an_error() {
     let exec = picoclaw::exec(workspace.backend.clone());
     let bash = coding::bash(workspace.backend.clone());
     for folder in ["none", "a/in.txt", "..", "/", "a\0"] {
-        let said = text(&exec, json!({"command": "pwd", "working_dir": folder})).await;
-        assert!(said.starts_with("Error: "), "{folder:?}: {said}");
+        let output = text(&exec, json!({"command": "pwd", "working_dir": folder})).await;
+        assert!(output.starts_with("Error: "), "{folder:?}: {output}");
     }
 
     std::fs::remove_dir_all(&workspace.root).unwrap();
-    let said = text(&bash, json!({"command": "pwd"})).await;
-    assert!(said.starts_with("Error: "), "{said}");
+    let output = text(&bash, json!({"command": "pwd"})).await;
+    assert!(output.starts_with("Error: "), "{output}");
     std::fs::create_dir(&workspace.root).unwrap();
 
     // The new folder of the same name is not the workspace.
-    let said = text(&bash, json!({"command": "pwd"})).await;
-    assert!(said.starts_with("Error: "), "{said}");
+    let output = text(&bash, json!({"command": "pwd"})).await;
+    assert!(output.starts_with("Error: "), "{output}");
 }
 
 #[tokio::test]
@@ -266,8 +266,8 @@ async fn unusual_patterns_are_errors_or_match_as_expected() {
         ("./a/*", "a/in.txt"),
         ("a//in.txt", "a/in.txt"),
     ] {
-        let said = text(&glob, json!({"pattern": pattern})).await;
-        assert!(said.starts_with(says), "{pattern:?}: {said}");
+        let output = text(&glob, json!({"pattern": pattern})).await;
+        assert!(output.starts_with(says), "{pattern:?}: {output}");
     }
 
     let grep = coding::grep(workspace.backend.clone());
@@ -294,7 +294,7 @@ async fn unusual_patterns_are_errors_or_match_as_expected() {
             "a/in.txt",
         ),
     ] {
-        let said = text(&grep, args.clone()).await;
-        assert!(said.starts_with(says), "{args}: {said}");
+        let output = text(&grep, args.clone()).await;
+        assert!(output.starts_with(says), "{args}: {output}");
     }
 }

@@ -60,11 +60,11 @@ async fn glob_applies_folders_and_ignore_files() {
             "Error: path \"../*\" is outside workspace \"/workspace\"",
         ),
     ] {
-        let shown = text(&tool, args.clone()).await;
+        let output = text(&tool, args.clone()).await;
         if expected.starts_with("Error: ") {
-            assert!(shown.contains("is outside workspace"), "{args}: {shown}");
+            assert!(output.contains("is outside workspace"), "{args}: {output}");
         } else {
-            assert_eq!(shown, expected, "{args}");
+            assert_eq!(output, expected, "{args}");
         }
     }
 }
@@ -86,8 +86,8 @@ async fn wick_glob_matches_names_at_any_depth() {
         backend.write(&path, b"").await.unwrap();
     }
 
-    let shown = text(&wick::glob(backend), json!({"pattern": "*.txt"})).await;
-    assert!(shown.ends_with("f099.txt\n(truncated: only the first 100 files are shown)"));
+    let output = text(&wick::glob(backend), json!({"pattern": "*.txt"})).await;
+    assert!(output.ends_with("f099.txt\n(truncated: only the first 100 files are shown)"));
 }
 
 #[tokio::test]
@@ -181,8 +181,8 @@ async fn grep_applies_all_options() {
         json!({"pattern": "x", "path": "../out"}),
         json!({"pattern": "x", "output_mode": "other"}),
     ] {
-        let shown = text(&tool, args.clone()).await;
-        assert!(shown.starts_with("Error: "), "{args}: {shown}");
+        let output = text(&tool, args.clone()).await;
+        assert!(output.starts_with("Error: "), "{args}: {output}");
     }
 }
 
@@ -223,8 +223,8 @@ async fn grep_handles_huge_binary_and_special_files() {
     huge.set_len(100 << 30).unwrap();
     let tool = coding::grep(workspace.backend.clone());
     let args = json!({"pattern": "inside|SECRET|x$", "output_mode": "content"});
-    let shown = text(&tool, args).await;
-    let lines: Vec<&str> = shown.lines().collect();
+    let output = text(&tool, args).await;
+    let lines: Vec<&str> = output.lines().collect();
     assert_eq!(lines[0], "a/in.txt:1:inside");
     assert_eq!(lines[1], "latin:1:\u{FFFD} inside");
     assert!(lines[2].starts_with("line:1:xxx") && lines[2].len() < 2_100);
@@ -245,8 +245,8 @@ async fn twenty_thousand_files_are_searched() {
 
     workspace.put("f99/199", "inside\n");
     let grep = coding::grep(workspace.backend.clone());
-    let found = text(&grep, json!({"pattern": "inside"})).await;
-    assert_eq!(found, "a/in.txt\nf99/199");
+    let output = text(&grep, json!({"pattern": "inside"})).await;
+    assert_eq!(output, "a/in.txt\nf99/199");
     let glob = coding::glob(workspace.backend.clone());
     let all = text(&glob, json!({"pattern": "**"})).await;
     let (first, note) = (all.lines().next(), all.lines().last().unwrap());
@@ -265,8 +265,8 @@ async fn search_of_a_deep_tree_is_truncated() {
     std::fs::create_dir_all(&path).unwrap();
     std::fs::write(path.join("x"), "inside").unwrap();
     let tool = coding::grep(workspace.backend.clone());
-    let shown = text(&tool, json!({"pattern": "inside"})).await;
-    assert_eq!(shown, "a/in.txt\n(truncated: there may be more)");
+    let output = text(&tool, json!({"pattern": "inside"})).await;
+    assert_eq!(output, "a/in.txt\n(truncated: there may be more)");
 }
 
 /// Both backends return the same results.

@@ -89,23 +89,27 @@ fn command_is_checked_as_the_shell_of_the_backend_reads_it() {
 async fn bash_cuts_long_output_in_the_middle() {
     let workspace = Workspace::new();
     let tool = coding::bash(workspace.backend.clone());
-    let shown = text(&tool, "seq 1 20000").await;
-    assert!(shown.starts_with("1\n2\n") && shown.ends_with("19999\n20000"));
-    assert!(shown.contains("characters omitted) ..."), "{}", shown.len());
-    assert!((30_000..30_100).contains(&shown.chars().count()));
-    let shown = text(&tool, "echo first; yes | head -c 3000000; echo last").await;
-    assert!(shown.starts_with("first\ny\n") && shown.ends_with("y\nlast"));
-    assert!(shown.contains("(cut: there were 3000011 bytes in all)"));
-    assert!(shown.chars().count() < 30_100);
+    let output = text(&tool, "seq 1 20000").await;
+    assert!(output.starts_with("1\n2\n") && output.ends_with("19999\n20000"));
+    assert!(
+        output.contains("characters omitted) ..."),
+        "{}",
+        output.len()
+    );
+    assert!((30_000..30_100).contains(&output.chars().count()));
+    let output = text(&tool, "echo first; yes | head -c 3000000; echo last").await;
+    assert!(output.starts_with("first\ny\n") && output.ends_with("y\nlast"));
+    assert!(output.contains("(cut: there were 3000011 bytes in all)"));
+    assert!(output.chars().count() < 30_100);
 }
 
 #[tokio::test]
 async fn bash_marks_output_that_is_not_utf8() {
     let workspace = Workspace::new();
     let tool = coding::bash(workspace.backend.clone());
-    let shown = text(&tool, r"printf 'a\xff\xfeb'").await;
+    let output = text(&tool, r"printf 'a\xff\xfeb'").await;
     let expected = "[not UTF-8: 4 bytes, invalid ones shown as \u{FFFD}]\na\u{FFFD}\u{FFFD}b";
-    assert_eq!(shown, expected);
+    assert_eq!(output, expected);
 }
 
 #[tokio::test]
@@ -117,8 +121,8 @@ async fn bash_ends_a_command_at_its_timeout() {
     let (output, ()) = timed_out(call(&tool, args), written(&up), LIMIT).await;
     let output = output.unwrap();
     assert!(output.is_error);
-    let shown = output.content.text().into_owned();
-    assert_eq!(shown, SLOW_TEXT);
+    let text = output.content.text().into_owned();
+    assert_eq!(text, SLOW_TEXT);
     assert_eq!(output.details.unwrap()["timed_out"], true);
 }
 
@@ -131,14 +135,14 @@ async fn bash_runs_in_the_background() {
     let command = "echo up; sleep 300";
     let args = json!({"command": command, "run_in_background": true});
     let id = call(&bash, args).await.unwrap().details.unwrap()["id"].clone();
-    let mut shown = String::new();
-    while !shown.contains("up") {
+    let mut progress_text = String::new();
+    while !progress_text.contains("up") {
         let output = call(&read, json!({"id": id})).await.unwrap();
-        shown = output.content.text().into_owned();
+        progress_text = output.content.text().into_owned();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 
-    assert_eq!(shown, "Running.\n\nup");
+    assert_eq!(progress_text, "Running.\n\nup");
     let output = call(&kill, json!({"id": id})).await.unwrap();
     assert!(output.content.text().starts_with("Ended."));
     let error = call(&kill, json!({"id": id})).await.unwrap_err();
@@ -151,16 +155,19 @@ async fn execute_and_exec_label_stderr() {
     let execute = wick::execute(workspace.backend.clone());
     let command = "echo out; echo one >&2; echo two >&2; exit 2";
     let output = call(&execute, json!({"command": command})).await.unwrap();
-    let shown = output.content.text().into_owned();
-    assert_eq!(shown, "out\n\n[stderr] one\n[stderr] two\n\nExit code: 2");
+    let output_text = output.content.text().into_owned();
+    assert_eq!(
+        output_text,
+        "out\n\n[stderr] one\n[stderr] two\n\nExit code: 2"
+    );
     let details = output.details.unwrap();
     assert_eq!(details["stdout"], "out\n");
     assert_eq!(details["stderr"], "one\ntwo\n");
     assert_eq!(details["exit_code"], 2);
     assert_eq!(text(&execute, "true").await, "<no output>");
     let exec = picoclaw::exec(workspace.backend.clone());
-    let shown = text(&exec, command).await;
-    assert_eq!(shown, "out\nSTDERR:\none\ntwo\n\nExit code: 2");
+    let output = text(&exec, command).await;
+    assert_eq!(output, "out\nSTDERR:\none\ntwo\n\nExit code: 2");
     assert_eq!(text(&exec, "true").await, "(no output)");
     let args = json!({"command": "cat in.txt", "working_dir": "a"});
     assert_eq!(call(&exec, args).await.unwrap().content.text(), "inside");
@@ -236,14 +243,14 @@ async fn shell_tools_use_the_output_limit_of_the_backend() {
     ] {
         let name = wide.name();
         assert_eq!(text(&wide, flood).await.len(), 299_999, "{name}");
-        let shown = text(&narrow, flood).await;
+        let output = text(&narrow, flood).await;
         let expected = "\n\n... (299000 bytes omitted) ...\n\n";
-        assert!(shown.contains(expected) && shown.len() < 1_100, "{name}");
+        assert!(output.contains(expected) && output.len() < 1_100, "{name}");
     }
 }
 
 #[tokio::test]
 async fn bash_on_a_backend_without_commands_is_an_error() {
-    let shown = text(&coding::bash(MemoryBackend::new()), "ls").await;
-    assert_eq!(shown, "Error: this backend runs no commands");
+    let output = text(&coding::bash(MemoryBackend::new()), "ls").await;
+    assert_eq!(output, "Error: this backend runs no commands");
 }

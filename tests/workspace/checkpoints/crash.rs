@@ -42,13 +42,13 @@ fn files(folder: &Path) -> FileCheckpoints {
 }
 
 fn prepared() -> tempfile::TempDir {
-    let held = tempfile::tempdir().unwrap();
-    let ws = held.path().join("ws");
+    let folder = tempfile::tempdir().unwrap();
+    let ws = folder.path().join("ws");
     fs::create_dir(&ws).unwrap();
     for number in 0..4 {
         fs::write(ws.join(number.to_string()), vec![number; 30_000]).unwrap();
     }
-    held
+    folder
 }
 
 fn agent(folder: &Path, random: u64) -> Agent {
@@ -115,18 +115,18 @@ fn process_killed_at_any_moment_leaves_rewindable_files() {
     let mut random = fastrand::Rng::with_seed(3);
     let mut undone = 0;
     for _ in 0..ROUNDS / KILLS_A_ROUND {
-        let held = prepared();
-        let before = tree(&held.path().join("ws"));
+        let folder = prepared();
+        let before = tree(&folder.path().join("ws"));
         for _ in 0..KILLS_A_ROUND {
             let mut child = child(
                 this!(process_killed_at_any_moment_leaves_rewindable_files),
-                held.path(),
+                folder.path(),
             );
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-            let wanted = format!("@{}", random.u8(1..6));
+            let mark = format!("@{}", random.u8(1..6));
             while lines
                 .next()
-                .is_some_and(|line| !line.unwrap().contains(&wanted))
+                .is_some_and(|line| !line.unwrap().contains(&mark))
             {}
             for _ in 0..random.u32(..400_000) {
                 std::hint::spin_loop();
@@ -134,23 +134,23 @@ fn process_killed_at_any_moment_leaves_rewindable_files() {
 
             child.kill().unwrap();
             child.wait().unwrap();
-            let files = files(held.path());
+            let files = files(folder.path());
             let would = files.rewind("s", 0, RewindMode::DryRun);
             let would = runtime().block_on(would).unwrap();
             assert!(!would.to_string().contains("else"), "{would}");
         }
 
-        let files = files(held.path());
-        let done = runtime()
+        let files = files(folder.path());
+        let report = runtime()
             .block_on(files.rewind("s", 0, RewindMode::SkipChanged))
             .unwrap();
-        assert!(done.is_complete(), "{done}");
-        undone += done.changes.len();
-        let mut after = tree(&held.path().join("ws"));
+        assert!(report.is_complete(), "{report}");
+        undone += report.changes.len();
+        let mut after = tree(&folder.path().join("ws"));
 
         // Temporary files of killed processes stay until the next write.
         after.retain(|path, _| !path.display().to_string().contains("/.agentcore-"));
-        assert!(after == before, "{done}");
+        assert!(after == before, "{report}");
     }
 
     assert!(undone > 10, "{undone}");
@@ -180,8 +180,8 @@ fn full_disk_rejects_changes_that_cannot_be_kept() {
         return;
     }
 
-    let held = prepared();
-    let before = tree(&held.path().join("ws"));
+    let folder = prepared();
+    let before = tree(&folder.path().join("ws"));
     let program = std::env::current_exe().unwrap();
     let output = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""])
@@ -191,11 +191,11 @@ fn full_disk_rejects_changes_that_cannot_be_kept() {
             this!(full_disk_rejects_changes_that_cannot_be_kept),
         ])
         .args(["--nocapture", "--test-threads=1"])
-        .env(FOLDER, held.path())
+        .env(FOLDER, folder.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let texts = said
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let texts = stdout
         .lines()
         .find_map(|line| line.split_once('@'))
         .expect("its results");
@@ -208,16 +208,16 @@ fn full_disk_rejects_changes_that_cannot_be_kept() {
     }
 
     assert_eq!(texts[1], "changed", "what fits is kept, and changed");
-    let mut after = tree(&held.path().join("ws"));
+    let mut after = tree(&folder.path().join("ws"));
     after.retain(|path, _| !path.ends_with("new"));
     assert!(after == before);
-    let files = files(held.path());
-    let done = runtime()
+    let files = files(folder.path());
+    let report = runtime()
         .block_on(files.rewind("s", 0, RewindMode::SkipChanged))
         .unwrap();
     assert_eq!(
-        (done.changes.len(), done.is_complete()),
+        (report.changes.len(), report.is_complete()),
         (1, true),
-        "{done}"
+        "{report}"
     );
 }

@@ -17,9 +17,9 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
     place
         .changes(&place.files(), json!([["write", "a", "1"]]))
         .await;
-    let whole = fs::read(&path).unwrap();
+    let content = fs::read(&path).unwrap();
     for at in [0, 5, 17, 60] {
-        let mut broken = whole.clone();
+        let mut broken = content.clone();
         broken[at] ^= 1;
         fs::write(&path, &broken).unwrap();
         let files = place.files();
@@ -32,21 +32,21 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
     }
 
     // The content is damaged, so that it cannot be restored.
-    let mut broken = whole.clone();
+    let mut broken = content.clone();
     let last = broken.len() - 2;
     broken[last] ^= 1;
     fs::write(&path, &broken).unwrap();
-    let mut records = String::from_utf8_lossy(&whole).into_owned();
+    let mut records = String::from_utf8_lossy(&content).into_owned();
     assert!(records.ends_with("0\n"));
     assert_eq!(rewind(&place.files(), 0).await, ["change a: failed"]);
     assert_eq!(place.get("a").as_deref(), Some("1"));
 
-    fs::write(&path, &whole[1..]).unwrap();
+    fs::write(&path, &content[1..]).unwrap();
     let files = place.files();
     place.changes(&files, json!([["write", "a", "2"]])).await;
     assert_eq!(
         fs::read(path.with_extension("damaged")).unwrap(),
-        whole[1..]
+        content[1..]
     );
     assert_eq!(rewind(&files, 0).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("1"));
@@ -54,8 +54,8 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
     assert!(!path.with_extension("damaged").exists());
 
     // A record that a crash has cut off was not acknowledged.
-    for len in [whole.len() - 1, whole.len() / 2, 3] {
-        fs::write(&path, &whole[..len]).unwrap();
+    for len in [content.len() - 1, content.len() / 2, 3] {
+        fs::write(&path, &content[..len]).unwrap();
         assert!(rewind(&place.files(), 0).await.is_empty(), "{len}");
         let at = place
             .changes(&place.files(), json!([["write", "a", "3"]]))
@@ -104,14 +104,14 @@ async fn checkpoint_file_that_was_cut_is_reported_and_not_overwritten() {
     let first_len = fs::read(&path).unwrap().len();
     let second = json!([["write", "b", "1"]]);
     place.changes(&place.files(), second).await;
-    let whole = fs::read(&path).unwrap();
+    let content = fs::read(&path).unwrap();
     for (count, len, name) in [
-        (1, whole.len() - 1, "\"b\""),
-        (2, whole.len() - 500, "\"b\""),
+        (1, content.len() - 1, "\"b\""),
+        (2, content.len() - 500, "\"b\""),
         (3, first_len + 50, "a file"),
         (4, first_len / 2, "a file"),
     ] {
-        fs::write(&path, &whole[..len]).unwrap();
+        fs::write(&path, &content[..len]).unwrap();
         let files = place.files();
         let report = files.rewind("s", 0, RewindMode::DryRun).await.unwrap();
         let damage = report.damage.as_deref().unwrap();
@@ -122,7 +122,7 @@ async fn checkpoint_file_that_was_cut_is_reported_and_not_overwritten() {
         // Complete records are read.
         let is_first_whole = len >= first_len;
         assert_eq!(report.changes.len(), usize::from(is_first_whole), "{len}");
-        assert_eq!(fs::read(&path).unwrap(), whole[..len]);
+        assert_eq!(fs::read(&path).unwrap(), content[..len]);
 
         // The run warns, and sets the rest of the record aside.
         let ops = json!({"ops": [["write", "c", count.to_string()]]});
@@ -144,9 +144,9 @@ async fn checkpoint_file_that_was_cut_is_reported_and_not_overwritten() {
         let start = if is_first_whole { first_len } else { 0 };
         assert_eq!(
             fs::read(path.with_extension(aside)).unwrap(),
-            whole[start..len]
+            content[start..len]
         );
-        assert!(fs::read(&path).unwrap().starts_with(&whole[..start]));
+        assert!(fs::read(&path).unwrap().starts_with(&content[..start]));
         let report = files.rewind("s", 0, RewindMode::DryRun).await.unwrap();
         assert_eq!(report.damage, None);
     }

@@ -149,20 +149,20 @@ async fn rewind_never_exposes_private_content_by_mode() {
     let place = prepared().await;
     let spy = Spy::new(&place, usize::MAX, Fails::Before);
     let files = FileCheckpoints::open(spy.clone(), place.folder()).unwrap();
-    let done = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
-    assert!(done.is_complete(), "{done}");
-    let seen = spy.seen.lock().unwrap().clone();
+    let report = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
+    assert!(report.is_complete(), "{report}");
+    let states = spy.seen.lock().unwrap().clone();
     let others = |name: &str| -> u32 {
         let text = format!("key of {name}");
-        let shown = seen.iter().filter(|(content, _)| *content == text);
-        shown.fold(0, |all, (_, mode)| all | mode) & 0o077
+        let matching = states.iter().filter(|(content, _)| *content == text);
+        matching.fold(0, |all, (_, mode)| all | mode) & 0o077
     };
 
-    assert_eq!(others("gone"), 0, "{seen:?}");
-    assert_eq!(others("seen"), 0, "{seen:?}");
-    assert_eq!(others("group"), 0o040, "{seen:?}");
-    assert_eq!(others("the agent"), 0, "{seen:?}");
-    assert!(seen.contains(&("plain".to_owned(), 0o644)), "{seen:?}");
+    assert_eq!(others("gone"), 0, "{states:?}");
+    assert_eq!(others("seen"), 0, "{states:?}");
+    assert_eq!(others("group"), 0o040, "{states:?}");
+    assert_eq!(others("the agent"), 0, "{states:?}");
+    assert!(states.contains(&("plain".to_owned(), 0o644)), "{states:?}");
 }
 
 #[tokio::test]
@@ -191,16 +191,16 @@ async fn interrupted_rewind_can_be_completed_by_the_next_one() {
             let broken = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
 
             // Another process completes the rewind.
-            let done = place
+            let report = place
                 .files()
                 .rewind("s", 0, RewindMode::SkipChanged)
                 .await
                 .unwrap();
-            assert!(done.is_complete(), "{fails:?} at {left}: {done}");
+            assert!(report.is_complete(), "{fails:?} at {left}: {report}");
             assert_eq!(tree(&place.root()), before, "{fails:?} at {left}");
             steps += 1;
             if broken.is_complete() {
-                assert!(done.changes.is_empty());
+                assert!(report.changes.is_empty());
                 break;
             }
         }

@@ -37,14 +37,14 @@ async fn conflicting_file_is_reported_and_overwritten_only_on_request() {
     place.put("new", "a person");
     fs::remove_file(place.root().join("other")).unwrap();
     let now = tree(&place.root());
-    let wanted = [
+    let expected = [
         "change a: conflict",
         "create b: conflict",
         "change d: conflict",
         "delete new: conflict",
     ];
     let would = files.rewind("s", 0, RewindMode::DryRun).await.unwrap();
-    assert_eq!(told(&would), wanted);
+    assert_eq!(told(&would), expected);
     assert_eq!(tree(&place.root()), now);
     assert!(
         would
@@ -53,7 +53,7 @@ async fn conflicting_file_is_reported_and_overwritten_only_on_request() {
     );
 
     let careful = rewind(&files, 0).await;
-    assert_eq!(careful, wanted);
+    assert_eq!(careful, expected);
     assert_eq!(place.get("a").as_deref(), Some("a person"));
     assert_eq!(tree(&place.root()), now);
 

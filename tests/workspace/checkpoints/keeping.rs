@@ -51,11 +51,11 @@ async fn fork_is_rewound_independently() {
 
     assert_eq!(places(files.checkpoints("t").await.unwrap()), [0, 4, 8]);
     for (message, text) in [(8, "2"), (4, "1"), (0, "0")] {
-        let done = files
+        let report = files
             .rewind("t", message, RewindMode::SkipChanged)
             .await
             .unwrap();
-        assert!(done.is_complete(), "{done}");
+        assert!(report.is_complete(), "{report}");
         assert_eq!(place.get("a").as_deref(), Some(text));
     }
 
@@ -79,8 +79,8 @@ async fn fork_of_a_shortened_history_starts_at_its_first_message() {
     let (place, files, at) = Place::with_shorter_history().await;
     for (id, messages, left) in [("t", at, "3"), ("u", usize::MAX, "2")] {
         files.fork_at("s", id, messages).await.unwrap();
-        let done = files.rewind(id, 0, RewindMode::SkipChanged).await.unwrap();
-        assert!(done.is_complete(), "{done}");
+        let report = files.rewind(id, 0, RewindMode::SkipChanged).await.unwrap();
+        assert!(report.is_complete(), "{report}");
         assert_eq!(place.get("a").as_deref(), Some(left), "{id}");
     }
 }
@@ -90,26 +90,26 @@ async fn interrupted_fork_is_completed_on_retry() {
     let place = Place::new();
     let files = place.files();
     place.changes(&files, json!([["write", "a", "1"]])).await;
-    let left = place.folder().join("t.copy");
-    fs::write(&left, "half of it, and more than all of it was").unwrap();
+    let copy = place.folder().join("t.copy");
+    fs::write(&copy, "half of it, and more than all of it was").unwrap();
     assert!(files.checkpoints("t").await.unwrap().is_empty());
     files.fork("s", "t").await.unwrap();
-    assert!(!left.exists());
+    assert!(!copy.exists());
     assert_eq!(
         fs::read(place.folder().join("s.files")).unwrap(),
         fs::read(place.folder().join("t.files")).unwrap()
     );
 
     // The fork was interrupted just before the copy was removed.
-    let made = fs::read(place.folder().join("t.files")).unwrap();
-    fs::hard_link(place.folder().join("t.files"), &left).unwrap();
+    let content = fs::read(place.folder().join("t.files")).unwrap();
+    fs::hard_link(place.folder().join("t.files"), &copy).unwrap();
     let error = files.fork("s", "t").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert_eq!(fs::read(place.folder().join("t.files")).unwrap(), made);
-    assert!(!left.exists());
-    fs::write(&left, "half").unwrap();
+    assert_eq!(fs::read(place.folder().join("t.files")).unwrap(), content);
+    assert!(!copy.exists());
+    fs::write(&copy, "half").unwrap();
     assert!(files.forget("t").await.unwrap());
-    assert!(!left.exists());
+    assert!(!copy.exists());
 }
 
 #[tokio::test]
@@ -202,8 +202,8 @@ async fn change_during_removal_of_the_checkpoint_file_is_kept_in_a_new_one() {
         .await;
     for gone in ["removed", "put aside"] {
         let path = place.folder().join("s.files");
-        let held = fs::File::open(&path).unwrap();
-        held.lock().unwrap();
+        let file = fs::File::open(&path).unwrap();
+        file.lock().unwrap();
         let before = place.get("a").unwrap();
         let at = std::thread::scope(|scope| {
             let changing = scope.spawn(|| {
@@ -221,7 +221,7 @@ async fn change_during_removal_of_the_checkpoint_file_is_kept_in_a_new_one() {
                 _ => fs::rename(&path, path.with_extension("damaged")).unwrap(),
             }
 
-            drop(held);
+            drop(file);
             changing.join().unwrap()
         });
 
@@ -243,14 +243,14 @@ async fn checkpoint_file_is_not_removed_while_it_is_locked() {
         .changes(&place.files(), json!([["write", "a", "1"]]))
         .await;
     let path = place.folder().join("s.files");
-    let held = fs::File::open(&path).unwrap();
-    held.lock().unwrap();
+    let file = fs::File::open(&path).unwrap();
+    file.lock().unwrap();
     let files = place.files();
     let was_there = std::thread::scope(|scope| {
         let removing = scope.spawn(|| futures::executor::block_on(files.forget("s")));
         assert!(await_waiter(&path, || removing.is_finished()));
         assert!(path.exists());
-        drop(held);
+        drop(file);
         removing.join().unwrap().unwrap()
     });
 
@@ -354,8 +354,8 @@ async fn symbolic_link_in_place_of_a_checkpoint_file_is_rejected() {
     std::os::unix::fs::symlink(&outside, place.folder().join("s.files")).unwrap();
     let ops = json!({"ops": [["write", "a", "1"]]});
     let output = place.message(&files, vec![("change", ops)]).await;
-    let told = crate::kit::result_texts(&output.messages).pop().unwrap();
-    assert!(told.contains("not a regular file"), "{told}");
+    let text = crate::kit::result_texts(&output.messages).pop().unwrap();
+    assert!(text.contains("not a regular file"), "{text}");
     assert_eq!(place.get("a").as_deref(), Some("0"));
     assert_eq!(fs::read(&outside).unwrap(), b"");
 }
@@ -378,9 +378,9 @@ async fn session_ids_of_any_form_have_separate_checkpoints() {
         agent.session(name).run("Go").await.unwrap();
     }
 
-    let mut wanted = names.map(std::sync::Arc::<str>::from);
-    wanted.sort_unstable();
-    assert_eq!(place.files().sessions().await.unwrap(), wanted);
+    let mut expected = names.map(std::sync::Arc::<str>::from);
+    expected.sort_unstable();
+    assert_eq!(place.files().sessions().await.unwrap(), expected);
     assert_eq!(tree(&place.folder()).len(), names.len());
 }
 
@@ -424,9 +424,9 @@ async fn change_that_cannot_be_kept_is_rejected() {
         .build()
         .unwrap();
     let output = agent.session("x".repeat(300)).run("Go").await.unwrap();
-    let told = crate::kit::result_texts(&output.messages);
-    assert!(told[0].contains("too long for a file name"), "{told:?}");
-    assert_eq!(told[1], "0");
+    let texts = crate::kit::result_texts(&output.messages);
+    assert!(texts[0].contains("too long for a file name"), "{texts:?}");
+    assert_eq!(texts[1], "0");
 }
 
 #[tokio::test]
@@ -434,8 +434,8 @@ async fn fifo_in_the_place_of_checkpoints_is_refused_at_once() {
     let place = Place::new();
     let files = place.files();
     let fifo = place.folder().join("s.files");
-    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
-    assert!(made.unwrap().success());
+    let status = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(status.unwrap().success());
     let error = files.checkpoints("s").await.unwrap_err();
     assert!(error.text().contains("not a regular file"), "{error}");
     let error = files

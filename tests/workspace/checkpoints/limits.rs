@@ -171,14 +171,14 @@ async fn contents_over_the_limit_of_a_session_are_not_kept() {
     for words in ["10240 bytes", "25600", "FileCheckpoints::max_session_size"] {
         assert!(reason.contains(words), "{reason}");
     }
-    let done = [
+    let expected = [
         "change a: done",
         "change b: done",
         "change c: not kept",
         "change empty: done",
         "delete new: done",
     ];
-    assert_eq!(rewind(&files, 0).await, done);
+    assert_eq!(rewind(&files, 0).await, expected);
 }
 
 #[tokio::test]
@@ -200,8 +200,8 @@ async fn contents_kept_side_by_side_stay_within_the_limit_of_the_folder() {
         files.forget("t").await.unwrap();
         place.put("f0", "0".repeat(100 * KIB));
         write_all(&files, "u").await;
-        let done = files.rewind("u", 0, RewindMode::SkipChanged).await.unwrap();
-        assert_eq!(done.changes[0].outcome, RewindOutcome::Done);
+        let report = files.rewind("u", 0, RewindMode::SkipChanged).await.unwrap();
+        assert_eq!(report.changes[0].outcome, RewindOutcome::Done);
     }
 }
 

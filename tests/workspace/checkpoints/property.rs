@@ -134,12 +134,12 @@ async fn check(place: &Place, files: &FileCheckpoints, message: usize) {
         .await
         .unwrap();
     assert_eq!(tree(&place.root()), now);
-    let done = files
+    let report = files
         .rewind("s", message, RewindMode::SkipChanged)
         .await
         .unwrap();
-    assert!(done.is_complete(), "{done}");
-    assert_eq!(would.to_string(), done.to_string());
+    assert!(report.is_complete(), "{report}");
+    assert_eq!(would.to_string(), report.to_string());
     let again = files
         .rewind("s", message, RewindMode::SkipChanged)
         .await

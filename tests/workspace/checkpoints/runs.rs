@@ -320,11 +320,11 @@ async fn replaced_messages_start_new_checkpoints() {
         }
 
         let mut state = place.store.get("s").unwrap();
-        let said = (0..left / 2).fold(Messages::from(vec![]), |said, number| {
+        let messages = (0..left / 2).fold(Messages::from(vec![]), |said, number| {
             said.human(format!("Summary {number}")).ai("Yes.")
         });
 
-        state.messages = said;
+        state.messages = messages;
         place.store.save("s", state);
         let at = place
             .changes(&place.files(), json!([["write", "a", "2"]]))

@@ -80,9 +80,9 @@ async fn writes_of_every_tool_are_undone() {
         assert_eq!(tree(&place.root()).len(), 3);
 
         let files = place.files();
-        let done = rewind(&files, 0).await;
+        let changes = rewind(&files, 0).await;
         assert_eq!(
-            done,
+            changes,
             [
                 "change edited: done",
                 "delete new/a: done",
@@ -208,14 +208,14 @@ async fn paths_through_links_are_one_file() {
     let listed = files.checkpoints("s").await.unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].files.len(), 4, "{:?}", listed[0].files);
-    let done = rewind(&files, 0).await;
-    let wanted = [
+    let changes = rewind(&files, 0).await;
+    let expected = [
         "change a: done",
         "delete d/c: done",
         "change d/e/b: done",
         "delete new: done",
     ];
-    assert_eq!(done, wanted);
+    assert_eq!(changes, expected);
     assert_eq!(tree(&place.root()), before);
     assert!(rewind(&files, 0).await.is_empty());
 }
@@ -270,17 +270,17 @@ async fn files_that_were_not_kept_are_reported() {
         ["remove", "link"]
     ]);
     place.changes(&files, ops).await;
-    let done = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
+    let report = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
     assert_eq!(
-        told(&done),
+        told(&report),
         [
             "change large: not kept",
             "change link: not kept",
             "change small: done"
         ]
     );
-    assert!(!done.is_complete());
-    let why = |at: usize| match &done.changes[at].outcome {
+    assert!(!report.is_complete());
+    let why = |at: usize| match &report.changes[at].outcome {
         RewindOutcome::NotKept(why) => why.clone(),
         other => panic!("{other:?}"),
     };
@@ -305,11 +305,11 @@ async fn checkpoints_in_memory_are_bounded() {
         ["write", "small", "x"]
     ]);
     place.changes(&files, ops).await;
-    let done = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
+    let report = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
     let expected = ["change a: done", "change b: not kept", "change small: done"];
-    assert_eq!(told(&done), expected);
-    let RewindOutcome::NotKept(why) = &done.changes[1].outcome else {
-        panic!("{:?}", done.changes[1].outcome);
+    assert_eq!(told(&report), expected);
+    let RewindOutcome::NotKept(why) = &report.changes[1].outcome else {
+        panic!("{:?}", report.changes[1].outcome);
     };
 
     assert!(why.contains("in memory take at most 33554432"), "{why}");
@@ -357,7 +357,7 @@ async fn path_that_is_no_longer_a_file_fails_alone() {
     }
 
     place.put("d", "a person's");
-    let wanted = [
+    let expected = [
         "change a: failed",
         "change d/b: failed",
         "create e/c: done",
@@ -365,16 +365,16 @@ async fn path_that_is_no_longer_a_file_fails_alone() {
         "change new: failed",
     ];
     let forced = files.rewind("s", 0, RewindMode::Overwrite).await.unwrap();
-    assert_eq!(told(&forced), wanted);
+    assert_eq!(told(&forced), expected);
     assert!(
         forced.to_string().contains("a dir has taken its place"),
         "{forced}"
     );
-    let told = |path: &str| place.get(path);
-    assert_eq!(told("e/c").as_deref(), Some("before\r\n"));
-    assert_eq!(told("f").as_deref(), Some("before\r\n"));
+    let content = |path: &str| place.get(path);
+    assert_eq!(content("e/c").as_deref(), Some("before\r\n"));
+    assert_eq!(content("f").as_deref(), Some("before\r\n"));
     for kept in ["a/within", "d", "new/within"] {
-        assert_eq!(told(kept).as_deref(), Some("a person's"), "{kept}");
+        assert_eq!(content(kept).as_deref(), Some("a person's"), "{kept}");
     }
 }
 
@@ -390,8 +390,8 @@ async fn file_replaced_by_a_folder_is_restored() {
             json!([["remove", "a"], ["write", "a/b", "in a folder"]]),
         )
         .await;
-    let done = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
-    assert!(done.is_complete(), "{done}");
+    let report = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
+    assert!(report.is_complete(), "{report}");
     assert_eq!(&files.read("a").await.unwrap()[..], b"file");
 }
 

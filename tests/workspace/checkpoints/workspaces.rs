@@ -45,21 +45,21 @@ async fn rewind_changes_its_own_workspace_only() {
     let (own, away) = (own.display(), root.display());
     let strange =
         format!("change {away}/a: not of this workspace\ndelete {away}/c: not of this workspace\n");
-    let wanted = format!("{strange}change {own}/a (+1 -1 lines)\ndelete {own}/b (+0 -1 lines)\n");
+    let expected = format!("{strange}change {own}/a (+1 -1 lines)\ndelete {own}/b (+0 -1 lines)\n");
     let before = tree(place.held.path());
     let would = here.rewind("s", 0, RewindMode::DryRun).await.unwrap();
-    assert_eq!(would.to_string(), wanted);
+    assert_eq!(would.to_string(), expected);
     assert_eq!(tree(place.held.path()), before);
     let there_before = tree(&root);
     for mode in [RewindMode::SkipChanged, RewindMode::Overwrite] {
-        let done = here.rewind("s", 0, mode).await.unwrap();
-        let wanted = match mode {
-            RewindMode::SkipChanged => &wanted,
+        let report = here.rewind("s", 0, mode).await.unwrap();
+        let expected_report = match mode {
+            RewindMode::SkipChanged => &expected,
             _ => &strange,
         };
 
-        assert_eq!(&done.to_string(), wanted);
-        assert!(!done.is_complete());
+        assert_eq!(&report.to_string(), expected_report);
+        assert!(!report.is_complete());
         assert_eq!(tree(&root), there_before);
         assert_eq!(place.get("a").as_deref(), Some("0"));
         assert_eq!(place.get("b"), None);
@@ -73,15 +73,15 @@ async fn rewind_changes_its_own_workspace_only() {
 
     // The other workspace's changes are rewound there, also from a fork.
     there.fork("s", "t").await.unwrap();
-    let done = there
+    let report = there
         .rewind("t", at, RewindMode::SkipChanged)
         .await
         .unwrap();
     assert_eq!(
-        done.to_string(),
+        report.to_string(),
         format!("change {away}/a (+1 -1 lines)\ndelete {away}/c (+0 -1 lines)\n")
     );
-    assert!(done.is_complete());
+    assert!(report.is_complete());
     assert_eq!(fs::read(root.join("a")).unwrap(), b"0 there");
     assert_eq!(fs::read(root.join("b")).unwrap(), b"1");
 }
@@ -135,21 +135,21 @@ async fn checkpoints_without_a_workspace_apply_to_any() {
     let place = Place::new();
     place.put("a", "2");
     let files = place.files();
-    let told = |text: &str| json!({"len": text.len(), "hash": sum(text.as_bytes())});
+    let state = |text: &str| json!({"len": text.len(), "hash": sum(text.as_bytes())});
     let lines = [
         record(
             &json!({
                 "v": 1, "message": 0, "title": "Go", "path": "a",
-                "before": {"kept": {"mode": null, "sum": told("0")}},
-                "after": {"content": told("1")}, "len": 1
+                "before": {"kept": {"mode": null, "sum": state("0")}},
+                "after": {"content": state("1")}, "len": 1
             }),
             "0",
         ),
         record(
             &json!({
                 "v": 1, "message": 4, "title": "Go", "path": "a",
-                "before": {"kept": {"mode": null, "sum": told("1")}},
-                "after": {"content": told("2")}, "len": 1
+                "before": {"kept": {"mode": null, "sum": state("1")}},
+                "after": {"content": state("2")}, "len": 1
             }),
             "1",
         ),

@@ -93,9 +93,9 @@ async fn invalid_options_are_rejected_before_the_engine_is_called() {
         engine.attach(""),
     ];
     for builder in wrong {
-        let shown = format!("{builder:?}");
+        let debug = format!("{builder:?}");
         let error = builder.start().await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Config, "{shown}");
+        assert_eq!(error.kind(), ErrorKind::Config, "{debug}");
     }
 
     let error = engine.builder().env("A B", "1").start().await;
@@ -246,13 +246,13 @@ async fn container_can_be_stopped_and_restarted() {
     let error = backend.read("x").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.to_string().contains("restart_container"), "{error}");
-    let ended = async {
+    let end = async {
         while backend.poll(&id).await.unwrap().running {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
 
-    tokio::time::timeout(Duration::from_secs(60), ended)
+    tokio::time::timeout(Duration::from_secs(60), end)
         .await
         .unwrap();
     backend.restart_container().await.unwrap();

@@ -94,8 +94,8 @@ async fn links_cannot_leave_the_workspace() {
         assert_eq!(&backend.read(path).await.unwrap()[..], b"inside", "{path}");
     }
 
-    let written = backend.write("whole/again", b"new").await;
-    written.unwrap();
+    let outcome = backend.write("whole/again", b"new").await;
+    outcome.unwrap();
     assert!(ws.join("a/again").is_symlink());
     assert_eq!(std::fs::read(ws.join("a/in")).unwrap(), b"new");
 
@@ -192,8 +192,8 @@ async fn special_and_too_large_files_are_errors_at_once() {
     let engine = Engine::new();
     let backend = engine.builder().max_read(10).start().await.unwrap();
     let fifo = engine.workdir().join("fifo");
-    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
-    assert!(made.unwrap().success());
+    let status = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(status.unwrap().success());
     let invalid = (ErrorKind::Io, Some(std::io::ErrorKind::InvalidInput));
     assert_eq!(kind_of(backend.read("fifo")).await, invalid);
     assert_eq!(kind_of(backend.write("fifo", b"x")).await, invalid);
@@ -260,16 +260,16 @@ async fn search_needs_few_engine_calls() {
     };
 
     let before = calls();
-    let found = backend.glob(GlobQuery::new("**/f1*.txt")).await.unwrap();
-    assert_eq!(found.files.len(), 5 * 11);
+    let matches = backend.glob(GlobQuery::new("**/f1*.txt")).await.unwrap();
+    assert_eq!(matches.files.len(), 5 * 11);
     assert_eq!(calls() - before, 1);
     let before = calls();
-    let found = backend.grep(GrepQuery::new("^one [0-9] 7$")).await.unwrap();
-    assert_eq!(found.files.len(), 5);
-    assert!(!found.truncated);
+    let matches = backend.grep(GrepQuery::new("^one [0-9] 7$")).await.unwrap();
+    assert_eq!(matches.files.len(), 5);
+    assert!(!matches.truncated);
     assert!(calls() - before <= 10, "{}", calls() - before);
-    let found = backend.grep(GrepQuery::new("^x+$")).await.unwrap();
-    assert_eq!(found.files.len(), 1);
+    let matches = backend.grep(GrepQuery::new("^x+$")).await.unwrap();
+    assert_eq!(matches.files.len(), 1);
 }
 
 /// The listing of the tree has 19 MB, which exceeds the limit on one answer.

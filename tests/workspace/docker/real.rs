@@ -22,10 +22,10 @@ async fn real_docker() {
     let mut workspaces = Vec::new();
     for number in 0..16 {
         let workdir = format!("/workspace/{number}");
-        let made = backend
+        let outcome = backend
             .execute(Command::new(format!("mkdir {workdir}")))
             .await;
-        assert!(made.unwrap().is_success());
+        assert!(outcome.unwrap().is_success());
         let attached = DockerBackend::attach(&name).workdir(workdir).start().await;
         workspaces.push(attached.unwrap());
     }
@@ -54,8 +54,8 @@ async fn real_docker() {
     let sleepers = "for p in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $p; echo; done | \
         grep -c '^sleep 30[01]'";
     loop {
-        let left = backend.execute(Command::new(sleepers)).await.unwrap();
-        if left.stdout.text() == "0\n" {
+        let output = backend.execute(Command::new(sleepers)).await.unwrap();
+        if output.stdout.text() == "0\n" {
             break;
         }
 

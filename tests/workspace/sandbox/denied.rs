@@ -85,9 +85,9 @@ async fn denied_path_in_a_folder_to_read_is_held() {
         run(&backend, "cat ../out/private/key", &missing).await,
         "private key\n"
     );
-    let whole = [DeniedPath::reading(&workspace.out)];
+    let denied = [DeniedPath::reading(&workspace.out)];
     assert_eq!(
-        run(&backend, "cat ../out/public/key", &whole).await,
+        run(&backend, "cat ../out/public/key", &denied).await,
         "refused"
     );
 }
@@ -106,8 +106,8 @@ async fn denied_path_in_a_folder_to_write_is_held_on_request() {
         "private key\n"
     );
 
-    let held = sandbox(&workspace).hold_denied(true);
-    let backend = workspace.backend.clone().with_sandbox(held);
+    let holding = sandbox(&workspace).hold_denied(true);
+    let backend = workspace.backend.clone().with_sandbox(holding);
     for command in [
         "cat private/key",
         "mv private/key public/moved && cat public/moved",
@@ -194,8 +194,8 @@ fn rules_that_the_kernel_holds_are_listed() {
         ]
     };
     assert_eq!(lines(sandbox(&workspace)), expected(&writable));
-    let held = sandbox(&workspace).hold_denied(true);
-    assert_eq!(lines(held), expected("held by the kernel"));
+    let holding = sandbox(&workspace).hold_denied(true);
+    assert_eq!(lines(holding), expected("held by the kernel"));
 }
 
 /// Creates this number of files in `folder`.

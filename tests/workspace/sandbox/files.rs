@@ -136,8 +136,8 @@ async fn additional_paths_can_be_allowed() {
     let (root, out) = (&workspace.root, &workspace.out);
     let backend = |sandbox: Sandbox| workspace.backend.clone().with_sandbox(sandbox);
     let run = async |sandbox: Sandbox, command: &str| {
-        let done = backend(sandbox).execute(Command::new(command)).await;
-        done.unwrap().is_success()
+        let outcome = backend(sandbox).execute(Command::new(command)).await;
+        outcome.unwrap().is_success()
     };
 
     let base = || Sandbox::workspace(root);

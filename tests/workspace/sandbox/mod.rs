@@ -50,13 +50,13 @@ impl Confined {
         let output = self.run(command).await;
         assert!(!output.is_success(), "{command}: {output:?}");
         let errors = output.stderr.text();
-        let told = [
+        let reasons = [
             "Permission denied",
             "Operation not permitted",
             "cross-device",
         ];
         assert!(
-            told.iter().any(|text| errors.contains(text)),
+            reasons.iter().any(|text| errors.contains(text)),
             "{command}: {errors}"
         );
     }

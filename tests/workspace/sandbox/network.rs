@@ -80,11 +80,11 @@ async fn udp_is_denied_unless_allowed() {
 
 /// Returns `true` if Perl is installed, which creates sockets of other kinds.
 fn has_perl() -> bool {
-    let found = Path::new("/usr/bin/perl").exists();
-    if !found {
+    let is_installed = Path::new("/usr/bin/perl").exists();
+    if !is_installed {
         eprintln!("skipped: no /usr/bin/perl");
     }
-    found
+    is_installed
 }
 
 #[tokio::test]
