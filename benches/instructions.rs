@@ -299,8 +299,8 @@ const DIALECTS: [(&str, &str, Dialect); 2] = [
 ];
 
 fn dialect(word: &str) -> Dialect {
-    let known = DIALECTS.iter().find(|(own, _, _)| *own == word);
-    known.expect("`chat` or `messages`").2
+    let entry = DIALECTS.iter().find(|(own, _, _)| *own == word);
+    entry.expect("`chat` or `messages`").2
 }
 
 /// Returns a history of 2 MB: 2,000 messages of one kilobyte.
@@ -443,11 +443,11 @@ fn table(words: &[&str]) {
     // `cargo bench` adds `--bench`; without it, this is a test of the scenarios.
     let smoke = meter == Meter::Cpu && !words.contains(&"--bench");
     let filter = |name: &str| {
-        let mut wanted = words
+        let mut names = words
             .iter()
             .filter(|w| !w.starts_with('-') && **w != "callgrind")
             .peekable();
-        wanted.peek().is_none() || wanted.any(|wanted| name.starts_with(wanted))
+        names.peek().is_none() || names.any(|start| name.starts_with(start))
     };
 
     let unit = if meter == Meter::Cpu {

@@ -101,8 +101,8 @@ fn main() {
     // As with criterion, the argument distinguishes a measurement from a test.
     let measures = std::env::args().any(|arg| arg == "--bench");
     let size = if measures { WHOLE } else { SMALL };
-    let held = tempfile::tempdir().unwrap();
-    let root = held.path().canonicalize().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
     plant(&root, &size);
     if !rg(&root, &["--version"]) {
         println!("skipped: there is no rg on the path to compare with");

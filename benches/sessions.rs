@@ -27,7 +27,7 @@ fn state(len: usize) -> AgentState {
     state
 }
 
-fn said() -> Record {
+fn record() -> Record {
     Record::Message {
         message: Arc::new(Message::human(TEXT)),
         input_id: None,
@@ -66,7 +66,7 @@ fn writes(criterion: &mut Criterion, name: &str, store: impl Fn() -> Arc<dyn Ses
         group.bench_function(BenchmarkId::new("append", len), |bencher| {
             bencher.iter(|| {
                 runtime
-                    .block_on(store.append(&lease, vec![said()]))
+                    .block_on(store.append(&lease, vec![record()]))
                     .unwrap();
             });
         });
@@ -76,21 +76,21 @@ fn writes(criterion: &mut Criterion, name: &str, store: impl Fn() -> Arc<dyn Ses
 }
 
 fn files(criterion: &mut Criterion) {
-    let held = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     let count = std::cell::Cell::new(0);
     writes(criterion, "files", || {
         count.set(count.get() + 1);
-        let folder = held.path().join(count.get().to_string());
+        let folder = temp_dir.path().join(count.get().to_string());
         Arc::new(JsonlStore::open(folder).unwrap())
     });
 }
 
 fn database(criterion: &mut Criterion) {
-    let held = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let count = std::cell::Cell::new(0);
     writes(criterion, "database", || {
         count.set(count.get() + 1);
-        let path = held.path().join(format!("{}.db", count.get()));
+        let path = folder.path().join(format!("{}.db", count.get()));
         Arc::new(SqliteStore::open(path).unwrap())
     });
 }

@@ -130,12 +130,12 @@ async fn connection(mut stream: TcpStream, shared: Shared) -> io::Result<()> {
         let unpacked = path.strip_prefix("/unpacked");
         let mut segments = unpacked.unwrap_or(&path).split('/').skip(1);
         let reply = segments.next().unwrap_or_default();
-        let wanted = Answer {
+        let key = Answer {
             reply: reply.parse().map_err(io::Error::other)?,
             dialect: dialect(&path),
             is_unpacked: unpacked.is_some(),
         };
-        answer(&mut stream, &shared, wanted).await?;
+        answer(&mut stream, &shared, key).await?;
     }
 }
 
@@ -238,26 +238,26 @@ async fn request(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Opti
     };
 
     let text = String::from_utf8_lossy(&input[..head]).into_owned();
-    let mut left = text
+    let mut remaining = text
         .lines()
         .filter_map(|line| line.split_once(':'))
         .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
         .and_then(|(_, value)| value.trim().parse::<usize>().ok())
         .unwrap_or(0);
-    let here = left.min(input.len() - head);
+    let here = remaining.min(input.len() - head);
     input.drain(..head + here);
-    left -= here;
-    while left > 0 {
+    remaining -= here;
+    while remaining > 0 {
         input.clear();
-        input.reserve(left.min(256 * 1024));
-        left -= (&mut *stream)
-            .take(left as u64)
+        input.reserve(remaining.min(256 * 1024));
+        remaining -= (&mut *stream)
+            .take(remaining as u64)
             .read_buf(input)
             .await?
             .max(1);
     }
 
-    if here > 0 && left == 0 {
+    if here > 0 && remaining == 0 {
         input.clear();
     }
 
