@@ -137,7 +137,11 @@ async fn model_set_by_a_hook_has_its_own_price() {
     let model = sonnet().say("Hello.").with_usage(Usage::new(1000, 100));
     let agent = agent(model).hook(instead("claude-haiku-4-5"));
     let (cost, models) = bill(agent.build().unwrap()).await;
-    assert_eq!(cost, Some(1500), "1 and 5 dollars a million");
+    assert_eq!(
+        cost,
+        Some(1500),
+        "the prices are 1 and 5 dollars per million tokens"
+    );
     assert_eq!(models[0].0, "anthropic:claude-haiku-4-5");
 }
 

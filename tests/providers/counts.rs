@@ -47,7 +47,11 @@ async fn wrapped_models_count_with_the_inner_model() {
     assert_eq!(count(Box::new(Fixed(2))).await.unwrap(), Some(2));
     assert_eq!(count(StrictModel::new(Fixed(3))).await.unwrap(), Some(3));
     let fallback = FallbackModel::new([shared, Arc::new(Fixed(5))]);
-    assert_eq!(count(fallback).await.unwrap(), Some(1), "of the first");
+    assert_eq!(
+        count(fallback).await.unwrap(),
+        Some(1),
+        "the count of the first model"
+    );
     let failing = FallbackModel::new([Fixed(0), Fixed(5)]);
     let error = count(failing).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Server);

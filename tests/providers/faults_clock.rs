@@ -117,7 +117,7 @@ async fn work() {
         assert_eq!(again.text, "more of them");
         assert!(
             again.messages.len() > output.messages.len(),
-            "nothing was swept"
+            "no message was removed"
         );
     }
 }

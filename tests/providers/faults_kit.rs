@@ -192,7 +192,7 @@ pub fn assert_accepted(api: Api, body: &Value) {
         let calls = match api {
             A => {
                 let role = if at % 2 == 0 { "user" } else { "assistant" };
-                assert_eq!(message["role"], role, "the roles take turns: {body}");
+                assert_eq!(message["role"], role, "the roles alternate: {body}");
                 let content_text = message["content"].as_str().unwrap_or_default();
                 assert!(!content_text.is_empty() || !content.is_empty(), "{body}");
                 let calls = ids(content, "tool_use", "id");
@@ -243,7 +243,7 @@ pub fn assert_accepted(api: Api, body: &Value) {
     let count = all.len();
     all.sort_unstable();
     all.dedup();
-    assert_eq!(all.len(), count, "an id twice: {body}");
+    assert_eq!(all.len(), count, "a repeated id: {body}");
     assert!(!body.to_string().contains("\\u0000"), "{body}");
 }
 

@@ -292,7 +292,7 @@ async fn closed_port_is_a_connect_error_without_the_key() {
         .base_url(format!("http://user:{KEY}@127.0.0.1:1"))
         .call(ModelRequest::new("x"))
         .await
-        .expect_err("nobody is there");
+        .expect_err("a connection error");
     assert_eq!(error.kind(), ErrorKind::Connect);
     assert_no_key(&error);
 }
@@ -309,7 +309,7 @@ async fn failed_tls_handshake_is_not_retryable() {
             let answer = b"HTTP/1.1 400 Bad Request\r\n\r\n";
             tokio::io::AsyncWriteExt::write_all(&mut stream, answer)
                 .await
-                .expect("the client listens");
+                .expect("the client connects");
         }
     });
 
@@ -317,7 +317,7 @@ async fn failed_tls_handshake_is_not_retryable() {
         .base_url(format!("https://{address}"))
         .call(ModelRequest::new("x"))
         .await
-        .expect_err("no TLS there");
+        .expect_err("a TLS error");
     assert_eq!(error.kind(), ErrorKind::Tls, "{error:?}");
     assert!(!error.is_retryable());
 }
@@ -336,7 +336,7 @@ async fn invalid_model_settings_are_config_errors() {
         let error = model
             .call(ModelRequest::new("x"))
             .await
-            .expect_err("a mistake");
+            .expect_err("a configuration error");
         assert_eq!(error.kind(), ErrorKind::Config, "{error}");
         assert!(!error.text().contains("with a line break"));
     }

@@ -346,7 +346,10 @@ fn truncated_answer_is_complete_or_stream_truncated() {
                     );
                 }
                 Err(error) => {
-                    assert!(at < first_complete, "{name} torn at {at} got worse");
+                    assert!(
+                        at < first_complete,
+                        "{name} torn at {at} fails although it was complete"
+                    );
                     assert_eq!(
                         error.kind(),
                         ErrorKind::StreamTruncated,

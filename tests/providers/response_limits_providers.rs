@@ -324,7 +324,7 @@ async fn check(cases: Vec<Case>, next: Reply, model: impl Fn(String) -> Box<dyn 
         let server = FaultServer::start().await.unwrap();
         server.reply(reply.clone());
         let error = error_of(&*model(server.url()), limits()).await;
-        let error = error.unwrap_or_else(|| panic!("case {at} came to an end"));
+        let error = error.unwrap_or_else(|| panic!("case {at} succeeded"));
         assert_eq!(
             error.kind(),
             ErrorKind::ResponseTooLarge,

@@ -47,7 +47,11 @@ fn model_works_after_its_first_runtime_has_ended() {
     for times in 1..=3 {
         server.openai_text("ok");
         assert_eq!(single().block_on(ask(&model)), "ok");
-        assert_eq!(server.connections(), times, "each runtime made its own");
+        assert_eq!(
+            server.connections(),
+            times,
+            "each runtime has a connection of its own"
+        );
     }
 }
 
@@ -67,7 +71,11 @@ fn idle_runtime_does_not_block_another() {
             assert_eq!(runtime.block_on(ask(&model)), "ok");
         }
 
-        assert_eq!(server.connections() - before, 2, "one for each runtime");
+        assert_eq!(
+            server.connections() - before,
+            2,
+            "each runtime has one connection"
+        );
     }
 }
 

@@ -59,7 +59,7 @@ fn every_address_case_is_decided_as_listed() {
     let mut rows = BTreeSet::new();
     for line in ROWS.lines().skip(1) {
         let (row, expected) = line.split_once('\t').unwrap();
-        assert!(rows.insert(row), "{row} is there twice");
+        assert!(rows.insert(row), "{row} is repeated");
         let actual = decision(row);
         if actual != expected {
             wrong.push(format!("{row}: expected {expected}, got {actual}"));
@@ -163,7 +163,7 @@ fn policy_additions_allow_only_the_added_hosts_and_ports() {
     assert!(check(&exact, "http://127.1:9000/"));
     assert!(
         check(&exact, "http://public.test:9000/"),
-        "it may resolve to it"
+        "the name may resolve to the address"
     );
     assert!(!check(&exact, "http://127.0.0.1:9001/"));
     assert!(!check(&exact, "http://127.0.0.2:9000/"));

@@ -156,7 +156,7 @@ async fn read_replies(bus: &NatsBus, load: &Load, kill: &mut impl FnMut()) {
         }
     }
     let extra = timeout(Duration::from_secs(3), bus.consume_outbound("tg")).await;
-    assert!(extra.is_err(), "there is another reply");
+    assert!(extra.is_err(), "a reply is repeated");
     assert_eq!(kill_count, load.kills);
 }
 

@@ -30,7 +30,7 @@ async fn session_expires_an_hour_after_its_last_access() {
     store.save("a", AgentState::new("a"));
     store.save("b", AgentState::new("b"));
     tokio::time::advance(hour() - Duration::from_secs(1)).await;
-    assert!(store.get("a").is_some(), "and that was an access");
+    assert!(store.get("a").is_some(), "this is an access");
     tokio::time::advance(Duration::from_secs(2)).await;
     assert!(store.get("a").is_some());
     assert!(store.get("b").is_none());
@@ -135,7 +135,7 @@ async fn run_of_a_session_that_made_room_for_others_warns_unless_it_was_deleted(
     assert_eq!(warnings_of(agent.session("a")).await.len(), 1);
     assert!(
         !agent.session("b").delete().await.unwrap(),
-        "it was dropped"
+        "the session was removed"
     );
     assert_eq!(warnings_of(agent.session("b")).await, [""; 0]);
 }
@@ -192,7 +192,10 @@ async fn second_run_on_a_session_is_session_busy_and_changes_nothing() {
         kinds(&messages),
         ["system/init", "result/error_during_execution"]
     );
-    assert!(agent.handle("s").is_some(), "the first is still found");
+    assert!(
+        agent.handle("s").is_some(),
+        "the handle of the first run remains"
+    );
     assert_eq!(roles(&stored(&agent, "s").await), "user");
     drop(first);
     assert!(agent.handle("s").is_none());
@@ -424,7 +427,7 @@ async fn failed_write_is_reported_before_the_run_depends_on_it() {
             "append message" | "append results" => {
                 assert_eq!(output.unwrap_err().kind(), ErrorKind::Io);
                 if n <= 2 {
-                    assert_eq!(ran, [""; 0], "no tool runs on what is not stored");
+                    assert_eq!(ran, [""; 0], "no tool runs before its call is stored");
                 }
             }
             "append start" => {
@@ -435,7 +438,7 @@ async fn failed_write_is_reported_before_the_run_depends_on_it() {
                     .count();
                 assert_eq!(count, 1, "{texts:?}");
             }
-            _ => assert!(output.is_ok() && warned, "the answer stands"),
+            _ => assert!(output.is_ok() && warned, "the run succeeds with a warning"),
         }
 
         // A tool that has run is not reported as one that did not.
@@ -532,7 +535,7 @@ async fn rewind_to_continues_from_an_earlier_message() {
         .await
         .unwrap_err();
     assert_eq!(more.kind(), ErrorKind::InvalidRequest);
-    assert_eq!(stored(&agent, "s").await.len(), 6, "nothing was cut");
+    assert_eq!(stored(&agent, "s").await.len(), 6, "no message was removed");
 
     let output = session
         .clone()

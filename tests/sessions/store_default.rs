@@ -193,13 +193,17 @@ async fn least_recently_used_sessions_are_dropped_over_the_limit() {
     for id in ["a", "b", "c"] {
         store.save(id, saying("x"));
     }
-    assert!(store.get("a").is_some(), "and that was a use");
+    assert!(store.get("a").is_some(), "this is a use");
     store.save("d", saying("x"));
     assert_eq!(remaining_ids(&store).await, "acd");
     let store = store.max_sessions(1);
     assert_eq!((&*remaining_ids(&store).await, store.len()), ("d", 1));
     let store = store.max_sessions(0);
-    assert_eq!(remaining_ids(&store).await, "d", "the one used last stays");
+    assert_eq!(
+        remaining_ids(&store).await,
+        "d",
+        "the session used last stays"
+    );
 }
 
 #[tokio::test]
@@ -232,7 +236,7 @@ async fn sessions_with_pending_calls_are_dropped_over_twice_a_limit() {
         store.save(id, waiting(id, "x"));
     }
     assert_eq!(remaining_ids(&store).await, "abcd");
-    assert!(store.get("a").is_some(), "and that was a use");
+    assert!(store.get("a").is_some(), "this is a use");
     let held = store.lease("b").await.unwrap();
     store.save("e", waiting("e", "x"));
     assert_eq!(remaining_ids(&store).await, "abde");
@@ -286,7 +290,7 @@ async fn sessions_are_dropped_over_the_byte_limit() {
     assert_eq!(
         remaining_ids(&store).await,
         "c",
-        "too long by itself, and used last"
+        "it exceeds the limit alone, but was used last"
     );
     store.save("e", saying("x"));
     assert_eq!(remaining_ids(&store).await, "e");
@@ -355,7 +359,7 @@ async fn store_size_follows_replacements_and_deletes() {
     );
     store.append(&held, vec![record("f", None)]).await.unwrap();
     assert!(store.bytes() < 2_000, "{}", store.bytes());
-    assert!(ThreadStore::delete(&store, "a"), "also while it is held");
+    assert!(ThreadStore::delete(&store, "a"), "also while it is leased");
     assert_eq!(store.len(), 0);
     drop(held);
     assert_eq!((store.len(), store.bytes()), (0, 0));

@@ -255,7 +255,11 @@ async fn large_and_binary_files_are_not_tracked() {
         warnings(&messages),
         ["filesystem: /workspace/grown is not kept in the state: it is larger than 4 bytes"]
     );
-    assert_eq!(changed_files(&messages).len(), 3, "and one taken out");
+    assert_eq!(
+        changed_files(&messages).len(),
+        3,
+        "the last message removes the file"
+    );
 }
 
 #[cfg(unix)]
@@ -342,7 +346,7 @@ async fn files_beyond_what_the_state_may_hold_are_left_out_with_a_warning() {
     assert_eq!(files.len(), 32);
     assert!(
         files["/workspace/f0"].starts_with("zz"),
-        "a change of one that is kept fits"
+        "a file that is already kept may change"
     );
     let warnings = warnings(&messages);
     assert_eq!(warnings.len(), 2, "{warnings:?}");

@@ -111,7 +111,7 @@ async fn outcome_at(api: Api, url: &str, idle: Duration) -> (Vec<ModelEvent>, Op
             Err(error) => {
                 assert!(
                     stream.next().await.is_none(),
-                    "{api:?}: something after an error"
+                    "{api:?}: an item after an error"
                 );
                 return (events, Some(error));
             }

@@ -115,10 +115,14 @@ async fn n03_untrusted_certificate_is_not_retried() {
     run_alone(name, &variables).await;
     for server in &servers[1..] {
         let connections = server.connections.load(Ordering::SeqCst);
-        assert_eq!(connections, ALL.len(), "each is asked once");
+        assert_eq!(connections, ALL.len(), "each server is called once");
     }
 
-    assert_eq!(behind.requests().len(), ALL.len(), "by whom it is trusted");
+    assert_eq!(
+        behind.requests().len(),
+        ALL.len(),
+        "only the trusted server is used"
+    );
 }
 
 async fn in_child(ports: &str) {

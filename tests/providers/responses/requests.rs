@@ -219,7 +219,11 @@ async fn model_that_refused_encrypted_reasoning_is_sent_none_by_its_server_alone
     let (other_double, other_server) = Double::start([]).await;
     let model = model.base_url(other_server.url());
     model.call(ModelRequest::new("Go")).await.unwrap();
-    assert_eq!(other_double.refusals().len(), 1, "it may be another model");
+    assert_eq!(
+        other_double.refusals().len(),
+        1,
+        "the other server may have another model"
+    );
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ async fn description_has_every_route_and_no_open_reference() {
     for (path, item) in paths {
         for (method, operation) in item.as_object().unwrap() {
             let id = operation["operationId"].as_str().unwrap();
-            assert!(ids.insert(id.to_owned()), "{id} is there twice");
+            assert!(ids.insert(id.to_owned()), "{id} is repeated");
             assert!(operation["responses"].is_object(), "{path} {method}");
             let parameters = operation["parameters"].as_array().unwrap();
             for name in path.split('/').filter_map(|part| part.strip_prefix('{')) {

@@ -30,7 +30,7 @@ async fn recorded_runs_have_the_recorded_bytes() {
                 .enumerate()
                 .find(|(_, (a, b))| a != b);
             assert_eq!(differing, None, "{}", path.display());
-            assert!(golden == text, "{}: other lengths", path.display());
+            assert!(golden == text, "{}: the lengths differ", path.display());
         }
     }
 }

@@ -254,7 +254,7 @@ async fn log_of_a_newer_version_is_left_unchanged<P: Place>() {
 
     held.say("c", &["Hi"]).await;
     let list = held.store.list().await.unwrap();
-    assert_eq!(list.len(), 2, "the others are listed all the same");
+    assert_eq!(list.len(), 2, "other sessions are listed");
     let problem = list.iter().find_map(|info| info.problem.as_deref());
     assert!(problem.unwrap().contains("newer program"), "{problem:?}");
 
@@ -279,7 +279,10 @@ async fn unknown_kinds_and_fields_are_skipped<P: Place>() {
     assert!(damage.is_empty(), "{damage:?}");
     assert_eq!(texts.len(), 4);
     let after = held.store.log("a");
-    assert!(after.starts_with(&[&bytes[..], &line].concat()), "and kept");
+    assert!(
+        after.starts_with(&[&bytes[..], &line].concat()),
+        "the record is kept"
+    );
 }
 
 async fn session_with_random_damage_can_be_continued<P: Place>() {
@@ -324,7 +327,7 @@ async fn load_of_a_damaged_log_does_not_change_it<P: Place>() {
     held.store.put("a", torn);
     let session = held.store.load("a").await.unwrap().unwrap();
     assert_eq!(session.state.messages.len(), 1);
-    assert!(session.damage.is_empty(), "the write may be under way");
+    assert!(session.damage.is_empty(), "the write may be in progress");
     assert_eq!(held.store.log("a"), torn);
     let mut flipped = bytes.clone();
     flipped[40] ^= 1;
@@ -556,7 +559,10 @@ async fn run_on_a_damaged_session_warns_once_and_continues<P: Place>() {
     );
     assert!(warnings[0].contains(P::ASIDE), "{warnings:?}");
     let (messages, _) = watch(first.session("a").run("And now?")).await;
-    assert!(crate::kit::warnings(&messages).is_empty(), "said once");
+    assert!(
+        crate::kit::warnings(&messages).is_empty(),
+        "the damage is reported once"
+    );
 }
 
 async fn damage_is_reported_by_the_run_after_a_change_of_the_title<P: Place>() {

@@ -255,7 +255,11 @@ async fn lease_excludes_other_stores_over_one_database() {
     assert_eq!(session.state.messages.len(), 1);
     let_go(lease);
     let lease = other.lease("a").await.unwrap();
-    assert_eq!(lease.token(), 2, "it goes on where the other store was");
+    assert_eq!(
+        lease.token(),
+        2,
+        "the token continues that of the other store"
+    );
     other.append(&lease, vec![said("two")]).await.unwrap();
     let_go(lease);
 
@@ -285,7 +289,10 @@ async fn append_to_a_log_changed_by_another_writer_is_a_conflict() {
         let outcome = held.store.append(&lease, vec![said("two")]).await;
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Conflict, "{spoil}");
         let again = held.store.append(&lease, vec![said("two")]).await;
-        assert!(again.is_err(), "not before it is read anew");
+        assert!(
+            again.is_err(),
+            "writes fail until the session is read again"
+        );
         drop(lease);
         held.say("a", &["three"]).await;
         assert_eq!(held.texts("a").await.last().unwrap(), "three");
@@ -303,7 +310,7 @@ async fn append_to_a_replaced_database_is_a_conflict() {
     let outcome = held.store.append(&lease, vec![said("two")]).await;
     assert!(
         outcome.unwrap_err().text().contains("sessions.db"),
-        "it is told"
+        "the error names the file"
     );
     fs::write(path, "").unwrap();
     let replaced = held.store.append(&lease, vec![said("two")]).await;
@@ -461,7 +468,11 @@ async fn truncated_database_is_reported_as_corrupt() {
         let error = read_all(&path).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "cut at {len}: {error}");
         assert!(error.text().contains("restore it"), "{error}");
-        assert_eq!(fs::read(&path).unwrap(), bytes[..len], "and left alone");
+        assert_eq!(
+            fs::read(&path).unwrap(),
+            bytes[..len],
+            "the file is unchanged"
+        );
         count += 1;
     }
 

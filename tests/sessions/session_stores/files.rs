@@ -71,7 +71,7 @@ async fn session_file_appends_json_lines_and_changes_none() {
     assert_eq!(tokens, [1, 1, 2]);
     assert_eq!(lines[2]["kind"], "message");
     assert_eq!(lines[2]["data"]["message"]["content"], "three");
-    assert_eq!(lines[0].get("info"), None, "the write goes on");
+    assert_eq!(lines[0].get("info"), None, "the write has further records");
     assert_eq!(lines[1]["info"]["messages"], 2);
 }
 
@@ -157,7 +157,11 @@ async fn input_ids_are_listed_until_the_state_is_saved() {
     let mut state = files.store.load("a").await.unwrap().unwrap().state;
     state.messages.insert(0, Message::ai("in front"));
     files.store.save(&lease, &state).await.unwrap();
-    assert_eq!(known().await, "", "as `save` is documented");
+    assert_eq!(
+        known().await,
+        "",
+        "`save` of other messages removes the input ids"
+    );
     files.store.append(&lease, vec![input("4")]).await.unwrap();
     assert_eq!(known().await, "4");
 }
@@ -396,7 +400,11 @@ async fn lease_excludes_other_stores_over_one_folder() {
     );
     let_go(lease);
     let lease = other.lease("a").await.unwrap();
-    assert_eq!(lease.token(), 2, "it goes on where the other store was");
+    assert_eq!(
+        lease.token(),
+        2,
+        "the token continues that of the other store"
+    );
     other.append(&lease, vec![said("two")]).await.unwrap();
     drop(lease);
     assert_eq!(files.texts("a").await, ["one", "two"]);
@@ -419,7 +427,10 @@ async fn append_to_a_file_changed_by_another_writer_is_a_conflict() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert_eq!(fs::read(&path).unwrap(), content);
     let again = files.store.append(&lease, vec![said("two")]).await;
-    assert!(again.is_err(), "not before it is read anew");
+    assert!(
+        again.is_err(),
+        "writes fail until the session is read again"
+    );
     drop(lease);
     files.say("a", &["three"]).await;
     assert_eq!(files.texts("a").await, ["one", "three"]);
@@ -448,7 +459,7 @@ async fn append_to_a_removed_or_replaced_file_is_an_error() {
         let before = fs::read(&path).ok();
         for _ in 0..2 {
             let outcome = files.store.append(&lease, vec![said("two")]).await;
-            assert!(outcome.is_err(), "nobody would find it");
+            assert!(outcome.is_err(), "no store would read it");
         }
 
         assert_eq!(fs::read(&path).ok(), before);

@@ -125,7 +125,7 @@ async fn session_of_many_messages_is_refused<P: Limited>() {
     let log = joined(1..=30, |seq| line(seq, "message", &text));
     assert!(
         log.len() < usize::try_from(LIMIT).unwrap(),
-        "the file is not"
+        "the file is smaller than the limit"
     );
     held.store.put("a", &log);
     held.store.load("a").await.unwrap();
@@ -191,7 +191,7 @@ async fn write_that_could_not_be_read_again_is_refused<P: Limited>() {
         .await
         .unwrap_err();
     check_write::<P>(&error);
-    assert_eq!(held.store.log("a"), log, "nothing of the write is there");
+    assert_eq!(held.store.log("a"), log, "no part of the write is stored");
     held.store
         .append(&lease, vec![said("three")])
         .await

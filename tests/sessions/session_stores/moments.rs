@@ -183,7 +183,7 @@ async fn todo_list_survives_a_dropped_run<P: Place>() {
     let mut run = agent.session("a").run("Go");
     tokio::select! {
         () = halted.notified() => {}
-        () = async { while run.next().await.is_some() {} } => panic!("it ended"),
+        () = async { while run.next().await.is_some() {} } => panic!("the run has ended"),
     }
 
     drop(run);

@@ -167,7 +167,11 @@ async fn run_stores_each_step_before_acting_on_it() {
         ]
     );
     agent.session("s").run("Again").await.unwrap();
-    assert_eq!(log.take()[2], "stored user \"Again\"", "it began only once");
+    assert_eq!(
+        log.take()[2],
+        "stored user \"Again\"",
+        "the directory is stored once"
+    );
     let latest = agent.latest_session().await.unwrap().unwrap();
     assert_eq!(&**latest.id(), "s");
 }

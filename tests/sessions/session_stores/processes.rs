@@ -82,7 +82,7 @@ fn processes_share_one_database() {
             assert_eq!(own.len(), WRITES);
             let prefix = format!("{id} ");
             let among = shared.iter().filter(|text| text.starts_with(&prefix));
-            assert!(among.eq(&own), "in its own order");
+            assert!(among.eq(&own), "the order of the process is kept");
         }
     });
 }
@@ -153,7 +153,7 @@ fn reopening_a_database_releases_no_lock() {
     runtime().block_on(write).unwrap();
     assert!(!is_free(temp_folder.path()));
     drop(<SqliteStore as Place>::open(temp_folder.path()));
-    assert!(!is_free(temp_folder.path()), "the locks are gone");
+    assert!(!is_free(temp_folder.path()), "the locks were released");
 
     // Shows that the check above detects released locks.
     drop(std::fs::File::open(store.path()).unwrap());

@@ -221,7 +221,11 @@ fn applied_difference_gives_the_target_state() {
 #[test]
 fn records_of_a_session_rebuild_it() {
     let mut session = StoredSession::new(AgentState::new("s"));
-    assert_eq!(session.records().len(), 1, "also of an empty one");
+    assert_eq!(
+        session.records().len(),
+        1,
+        "an empty session has one record"
+    );
     for record in one_of_each() {
         if !matches!(record, Record::ToolsSettled | Record::Inputs { .. }) {
             session.apply(record);

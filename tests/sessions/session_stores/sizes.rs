@@ -190,7 +190,7 @@ async fn with_junk<P: Place>(junk: &[u8]) -> (Held<P>, Vec<agentcore::session::D
     held.reopen();
     assert_eq!(held.texts("a").await, ["one", "two", "three"]);
     let log = held.store.log("a");
-    assert!(log[start.len()..].starts_with(junk), "the log is as it was");
+    assert!(log[start.len()..].starts_with(junk), "the log is unchanged");
     let session = {
         let _lease = held.store.lease("a").await.unwrap();
         held.store.load("a").await.unwrap().unwrap()

@@ -125,7 +125,7 @@ fn is_killed_within_a_snapshot<P: Place>(test: &str, limits: impl Fn(u64) -> Vec
         let store = runtime.block_on(append::<P>(&folder, last + 1));
         assert!(
             has_snapshot(&store.log("a")),
-            "{limit}: it is written later"
+            "{limit}: the next write adds the snapshot"
         );
         drop(store);
         let expected: Vec<_> = (0..=last + 1).collect();

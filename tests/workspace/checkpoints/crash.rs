@@ -198,7 +198,7 @@ fn full_disk_rejects_changes_that_cannot_be_kept() {
     let texts = stdout
         .lines()
         .find_map(|line| line.split_once('@'))
-        .expect("its results");
+        .expect("the results of the child");
     let texts: Vec<String> = serde_json::from_str(texts.1).unwrap();
     for at in [0, 2] {
         assert!(
@@ -207,7 +207,7 @@ fn full_disk_rejects_changes_that_cannot_be_kept() {
         );
     }
 
-    assert_eq!(texts[1], "changed", "what fits is kept, and changed");
+    assert_eq!(texts[1], "changed", "a change that fits is stored and made");
     let mut after = tree(&folder.path().join("ws"));
     after.retain(|path, _| !path.ends_with("new"));
     assert!(after == before);

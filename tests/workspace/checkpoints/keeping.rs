@@ -185,7 +185,7 @@ fn await_waiter(path: &Path, is_over: impl Fn() -> bool) -> bool {
 
         assert!(
             began.elapsed() < LONGEST,
-            "nobody waits for the lock of {} after {LONGEST:?}",
+            "no thread waits for the lock of {} after {LONGEST:?}",
             path.display()
         );
         std::thread::yield_now();

@@ -386,7 +386,7 @@ async fn changes_before_rewind_to_can_still_be_rewound() {
         assert_eq!(
             tree(&place.root()).len(),
             1,
-            "what was never rewound is gone, too"
+            "later files are removed as well"
         );
     }
 }

@@ -202,7 +202,7 @@ async fn paths_through_links_are_one_file() {
     assert_eq!(
         place.get("d/c").as_deref(),
         Some("5"),
-        "links are followed first"
+        "links are resolved first"
     );
     assert_eq!(place.get("new").as_deref(), Some("6"));
     let listed = files.checkpoints("s").await.unwrap();
@@ -514,7 +514,11 @@ async fn file_checkpoints_pass_the_backend_suite() {
             conformance::backend(local).await?;
             let files = memory();
             files.write("a", b"").await?;
-            assert_eq!(files.checkpoints("s").await?.len(), 1, "it was kept");
+            assert_eq!(
+                files.checkpoints("s").await?.len(),
+                1,
+                "the change was stored"
+            );
             Ok(state)
         }
     });

@@ -63,7 +63,11 @@ async fn rewind_changes_its_own_workspace_only() {
         assert_eq!(tree(&root), there_before);
         assert_eq!(place.get("a").as_deref(), Some("0"));
         assert_eq!(place.get("b"), None);
-        assert_eq!(place.get("c").as_deref(), Some("2"), "somebody else's");
+        assert_eq!(
+            place.get("c").as_deref(),
+            Some("2"),
+            "the file of a user stays"
+        );
     }
 
     assert_eq!(

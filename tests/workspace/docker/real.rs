@@ -65,7 +65,10 @@ async fn real_docker() {
     let reached =
         Command::new("cat /sys/class/net/*/operstate").with_timeout(Duration::from_secs(9));
     let reached = backend.execute(reached).await.unwrap();
-    assert!(!reached.stdout.text().contains("up"), "there is a network");
+    assert!(
+        !reached.stdout.text().contains("up"),
+        "the container has no network"
+    );
     backend.restart_container().await.unwrap();
     assert!(backend.exists("up").await.unwrap());
     backend.remove_container().await.unwrap();

@@ -112,7 +112,7 @@ async fn lease_excludes_other_machines<K: Kind>() {
     let lease = lease_soon(&two, "a").await;
     assert!(
         lease.token() > token,
-        "it goes on where the other store was"
+        "the token continues that of the other store"
     );
     two.append(&lease, vec![said("two")]).await.unwrap();
     drop(lease);
@@ -171,7 +171,7 @@ async fn holder_of_an_expired_lease_continues_when_not_replaced<K: Kind>() {
         space.expire("a");
         one.append(&paused, vec![said(text)]).await.unwrap();
         let busy = two.lease("a").await.unwrap_err();
-        assert_eq!(busy.kind(), ErrorKind::SessionBusy, "it is leased again");
+        assert_eq!(busy.kind(), ErrorKind::SessionBusy, "the lease is renewed");
     }
     drop(paused);
     assert_eq!(texts(&two, "a").await, ["one", "two", "three"]);
@@ -443,7 +443,7 @@ async fn a_log_over_the_limit_is_refused_and_left_as_it_is<K: Kind>() {
 async fn lease_soon_or_refused(store: &impl SessionStore, id: &str) -> agentcore::Error {
     loop {
         match store.lease(id).await {
-            Ok(_) => panic!("it was leased"),
+            Ok(_) => panic!("the session was leased"),
             Err(error) if error.kind() == ErrorKind::SessionBusy => {}
             Err(error) => return error,
         }

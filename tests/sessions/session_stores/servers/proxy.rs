@@ -360,7 +360,7 @@ async fn long_log_is_opened_at_its_snapshot<K: Kind>() {
     let space = Space::<K>::new();
     write_until_due(&space.store()).await;
     let log = || K::log(&space.url, &space.prefix, "a");
-    assert_eq!(snapshots(&log()), 0, "no append waits for one");
+    assert_eq!(snapshots(&log()), 0, "no append writes a snapshot");
     let_go(space.store().lease("a").await.unwrap());
     assert_eq!(snapshots(&log()), 1);
     let (proxy, url) = Proxy::start(&space.url);
@@ -377,7 +377,7 @@ async fn long_log_is_opened_at_its_snapshot<K: Kind>() {
         "{byte_count} bytes of {}",
         log().len()
     );
-    assert_eq!(snapshots(&log()), 1, "it has not doubled");
+    assert_eq!(snapshots(&log()), 1, "no further snapshot is due");
 }
 
 async fn lost_answer_to_a_snapshot_loses_nothing<K: Kind>() {

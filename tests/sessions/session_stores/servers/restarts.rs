@@ -90,7 +90,11 @@ async fn run_continues_when_its_server_is_killed_and_restarted<K: Startable>() {
     let stored = other.load("s").await.unwrap().unwrap();
     assert!(stored.damage.is_empty(), "{:?}", stored.damage);
     assert_eq!(stored.state.messages, output.messages);
-    assert_eq!(stored.state.messages.len(), 2 * TURNS + 2, "nothing twice");
+    assert_eq!(
+        stored.state.messages.len(),
+        2 * TURNS + 2,
+        "no message is repeated"
+    );
 
     // The lease is released in the background.
     while let Err(error) = other.lease("s").await {
