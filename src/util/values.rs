@@ -70,7 +70,8 @@ impl Values {
 
 impl Drop for Values {
     fn drop(&mut self) {
-        // Each alone: the map would continue after a panic, and a second one would abort the process.
+        // Each alone: the map would continue after a panic, and a second one would abort the
+        // process.
         std::mem::take(&mut self.0)
             .into_values()
             .for_each(drop_value);
