@@ -41,7 +41,11 @@ impl PartRedactor {
             Part::Text(text) => Some(text),
             _ => None,
         });
-        self.search.redact_joined(&mut Vec::from_iter(texts));
+        let mut texts = Vec::from_iter(texts);
+        // A single text has been searched with its part.
+        if texts.len() > 1 {
+            self.search.redact_joined(&mut texts);
+        }
         response.content = parts.into();
 
         let names = response.cut_calls.iter_mut();

@@ -44,7 +44,9 @@ impl ExactSearch {
         let joined: String = texts.iter().map(|text| text.as_str()).collect();
         let mut places = Vec::new();
         self.matcher().find(joined.as_bytes(), &mut places);
-        replace_places(texts, &merged(places));
+        if !places.is_empty() {
+            replace_places(texts, &merged(places));
+        }
     }
 }
 
