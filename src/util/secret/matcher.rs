@@ -214,8 +214,17 @@ impl Matcher {
             return None;
         }
 
-        let mut needle = &self.needles[*number as usize];
-        while !text.starts_with(&needle.bytes) {
+        let last = &self.needles[*number as usize];
+        if text.starts_with(&last.bytes) {
+            return Some(last);
+        }
+
+        // The beginnings have the bytes of the needle, so that one comparison is enough for all.
+        let mut needle = &self.needles[last.beginning? as usize];
+        let equal_bytes = last.bytes.iter().zip(text);
+        let equal_bytes = equal_bytes.take_while(|(own, other)| own == other);
+        let common_len = equal_bytes.count();
+        while needle.bytes.len() > common_len {
             needle = &self.needles[needle.beginning? as usize];
         }
         Some(needle)
