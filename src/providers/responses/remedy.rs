@@ -70,6 +70,9 @@ impl Unencrypted {
 /// Returns the second body for `error`, if the server refused the reasoning or the ids in `body`.
 /// It has neither, and later requests of the run then have none of this reasoning either. If the
 /// model gives no encrypted reasoning, `record_unencrypted` is called.
+///
+/// A server that gives the same id in each answer refuses the third request of a run and every
+/// second one after it, because the ids of answers after a refusal are sent again.
 pub(super) fn remedy(
     error: &Error,
     body: &[u8],
