@@ -82,12 +82,12 @@ impl UrlPattern {
     pub(crate) fn allows(&self, url: &Url) -> bool {
         let is_web = matches!(url.scheme.as_str(), "http" | "https");
         let names_scheme = matches!(self, Self::Glob { scheme, .. } if scheme != "*");
-        (is_web || names_scheme) && url.readings().all(|reading| self.covers(url, reading))
+        (is_web || names_scheme) && url.readings.iter().all(|reading| self.covers(url, reading))
     }
 
     /// Returns `true` if a rule to deny or to ask is about the URL.
     pub(crate) fn matches(&self, url: &Url) -> bool {
-        url.readings().any(|reading| self.covers(url, reading))
+        url.readings.iter().any(|reading| self.covers(url, reading))
     }
 
     /// Returns `true` if the pattern covers the URL when its path and query are read like this.
@@ -194,18 +194,13 @@ pub(crate) struct Url {
     port: Option<u16>,
     /// True if the port is the usual one of the scheme.
     has_usual_port: bool,
-    path_and_query: String,
-    /// The same with the empty names between doubled slashes, if there are any: some servers ignore
-    /// them, others read another path.
-    with_empty_names: Option<String>,
+    /// The path and query, once for each way in which servers read them.
+    readings: Vec<String>,
+    /// True if some servers read the path as one that climbs.
+    may_climb: bool,
 }
 
 impl Url {
-    /// Returns the path and query, once for each way in which servers read them.
-    fn readings(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(&*self.path_and_query).chain(self.with_empty_names.as_deref())
-    }
-
     /// Returns the scheme, the host and the port.
     pub(super) fn origin(&self) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
@@ -213,9 +208,10 @@ impl Url {
     }
 
     /// Returns the URL that clients may read in a text, for rules to deny and to ask: unlike with
-    /// [`parse`](Self::parse), a user, escapes in the host and numbers as a host are read.
+    /// [`parse`](Self::parse), a user, escapes in the host, numbers as a host and paths that may
+    /// climb are read.
     pub(super) fn possible(text: &str) -> Option<Self> {
-        Self::parse(text).or_else(|| {
+        Self::read(text).or_else(|| {
             let text = text.trim();
             let (scheme, remainder) = text.split_once("://").filter(|_| text.len() <= MAX_LEN)?;
             let (authority, path) = remainder.split_at(authority_end(remainder));
@@ -226,12 +222,17 @@ impl Url {
             let (host, port) = host_and_port(&authority);
             let host = numeric_address(host).map_or(host.to_owned(), |address| address.to_string());
             let port = port.map_or(String::new(), |port| format!(":{port}"));
-            Self::parse(&format!("{scheme}://{host}{port}{path}"))
+            Self::read(&format!("{scheme}://{host}{port}{path}"))
         })
     }
 
-    /// `None` for what is not plainly a URL, or too long: no rule allows it then.
+    /// `None` for what is not plainly a URL, too long, or may climb: no rule allows it then.
     pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::read(text).filter(|url| !url.may_climb)
+    }
+
+    /// Returns the URL, also if its path may climb.
+    fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let is_odd = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
         if text.len() > MAX_LEN || text.contains(is_odd) {
@@ -268,16 +269,7 @@ impl Url {
         let remainder = &remainder[end..];
         let (path, query) =
             remainder.split_at(remainder.find(['?', '#']).unwrap_or(remainder.len()));
-        let path = decoded(path);
-        let with_empty_names = path.contains("//").then(|| with_empty_names(&path) + query);
-        let path = normal(&path);
-        let lowercase = path.to_ascii_lowercase();
-        let climbs = ["..%2f", "%2f..", "..%5c", "%5c..", "..;"];
-        if climbs.iter().any(|part| lowercase.contains(part)) {
-            // Some servers read it as a path that climbs.
-            return None;
-        }
-
+        let paths = path_readings(path);
         Some(Self {
             scheme,
             authority: match port {
@@ -287,8 +279,8 @@ impl Url {
             host,
             port,
             has_usual_port: port == usual,
-            path_and_query: format!("{path}{query}"),
-            with_empty_names,
+            may_climb: paths.iter().any(|path| may_climb(path)),
+            readings: paths.into_iter().map(|path| path + query).collect(),
         })
     }
 }
@@ -307,6 +299,27 @@ fn host_and_port(authority: &str) -> (&str, Option<&str>) {
         Some((host, port)) => (host, Some(port)),
         None => (authority, None),
     }
+}
+
+/// Returns the path as servers read it, once for each way.
+fn path_readings(path: &str) -> Vec<String> {
+    let path = decoded(path);
+    let mut readings = vec![normal(&path)];
+    if path.contains("//") {
+        // Some servers ignore empty names only after the client has removed `..`, others read
+        // another path.
+        let sent_path = with_empty_names(&path);
+        readings.push(normal(&sent_path));
+        readings.push(sent_path);
+    }
+    readings
+}
+
+/// Returns `true` if some servers read the path as one that climbs.
+fn may_climb(path: &str) -> bool {
+    let lowercase = path.to_ascii_lowercase();
+    let climbs = ["..%2f", "%2f..", "..%5c", "%5c..", "..;"];
+    climbs.iter().any(|part| lowercase.contains(part))
 }
 
 /// `path` without `.`, `..` and repeated slashes; a trailing slash stays.

@@ -149,6 +149,8 @@ fn undeclared_address_in_the_spelling_of_a_client_is_not_allowed() {
         ("domain:evil.test", "http://a:b@evil.test/"),
         ("domain:evil.test", "http://ev%69l%2etest/"),
         ("http://evil.test:8080/**", "http://evil.test:08080/x"),
+        ("domain:evil.test", "http://evil.test/docs/..;/x"),
+        ("domain:evil.test", "http://evil.test/docs/..;x//../a"),
     ] {
         assert_ne!(decision(rule, href), Behavior::Allow, "{rule} {href}");
     }

@@ -235,6 +235,8 @@ fn doubled_slashes_are_read_in_both_ways() {
             ("https://example.com/.//docs/a", Ask),
             ("https://example.com/other//../docs/a", Ask),
             ("https://example.com/docs/a//../../b", Ask),
+            ("https://example.com/docs/..;x//../a", Ask),
+            ("https://example.com/docs/..%2f..//../a", Ask),
         ],
     );
     assert_all(
@@ -244,6 +246,13 @@ fn doubled_slashes_are_read_in_both_ways() {
             ("https://example.com/other//../docs/a", Deny),
             ("https://example.com/docs//../other/a", Deny),
             ("https://example.com//docs/a", Allow),
+        ],
+    );
+    assert_all(
+        &["allow:*", "deny:WebFetch(https://example.com/a/key)"],
+        &[
+            ("https://example.com/a/x//../..//key", Deny),
+            ("https://example.com/a//keys", Allow),
         ],
     );
 }
