@@ -227,12 +227,64 @@ impl CommandPaths {
         self.with_changes(&[Use::Repository], self.runs_git)
     }
 
+    /// Returns the paths that a word may be, with wildcards in the places of its numbers. The paths
+    /// of rules are compared with these.
+    pub(super) fn path_with_numbers(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
+        let pattern = with_wildcards(&path_word.word);
+        let word = pattern.as_ref().unwrap_or(&path_word.word);
+        PathOf::of_word(word, context, &self.folders).with_link_targets(&path_word.link_targets)
+    }
+
     /// Returns the paths that a word may be. They are computed on demand, because all of them
     /// together take much memory.
     pub(super) fn path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
         PathOf::of_word(&path_word.word, context, &self.folders)
             .with_link_targets(&path_word.link_targets)
     }
+}
+
+/// Returns the word with wildcards in the places of its numbers; `None` if it has none, or another
+/// part that is not known. A number has neither a slash nor a dot. A program that fails prints none,
+/// so one between two slashes, or beside a dot that may be the name of a folder, stays unknown.
+fn with_wildcards(word: &Word) -> Option<Word> {
+    if word.is_number() {
+        return Some(Word::default().followed_by("?*"));
+    }
+    let parts = &word.parts;
+    if !parts.iter().any(Part::is_number) {
+        return None;
+    }
+    let mut pattern = Word::default();
+    for (at, part) in parts.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| parts[at].text());
+        let behind = parts.get(at + 1).and_then(Part::text);
+        match part {
+            part if part.is_number() => {
+                let begins = before.is_none_or(|text| text.is_empty() || text.ends_with('/'));
+                if begins && behind.is_some_and(|text| text.starts_with('/')) {
+                    return None;
+                }
+                pattern.parts.extend([Part::Glob('*'), Part::Glob('*')]);
+            }
+            // Files that a process has open lie there.
+            Part::Text { text, .. } if text.contains("/proc") || text.contains("/fd") => {
+                return None;
+            }
+            Part::Text { text, .. } => {
+                let count = text.split('/').count();
+                let is_joined =
+                    |name: usize| name == 0 && at > 0 || name + 1 == count && at + 1 < parts.len();
+                let mut names = text.split('/').enumerate();
+                if names.any(|(name, text)| text == ".." || text == "." && is_joined(name)) {
+                    return None;
+                }
+                pattern.parts.push(part.clone());
+            }
+            Part::Glob(_) | Part::Home(_) => pattern.parts.push(part.clone()),
+            _ => return None,
+        }
+    }
+    Some(pattern)
 }
 
 /// Returns `true` if a wildcard of a line that works on folders matches a file whose name begins

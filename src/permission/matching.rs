@@ -232,7 +232,7 @@ impl<'a> Matcher<'a> {
     ) -> Match {
         let mut best_match = Match::No;
         for word in words {
-            let path = paths.path_of(word, self.context);
+            let path = paths.path_with_numbers(word, self.context);
             let certainty = Match::Maybe.max(word.is_certain.into());
             let word_match = pattern.catches(&path, self.context).min(certainty);
             best_match = best_match.max(word_match).max(word.lead.min(Match::Maybe));
@@ -269,7 +269,7 @@ impl<'a> Matcher<'a> {
     /// Returns `true` if a walk from the folder may come past a path of the pattern.
     fn may_find(self, paths: &CommandPaths, path_word: &PathWord, walk: Walk<'_>) -> bool {
         let context = self.context;
-        let path = paths.path_of(path_word, context);
+        let path = paths.path_with_numbers(path_word, context);
         match walk.pattern.beneath(&path, context, walk.skips_hidden) {
             Beneath::Possible => true,
             Beneath::Impossible if !walk.follows_links => false,

@@ -133,8 +133,13 @@ pub(super) fn subcommand(
     let globals = argv[1..start].iter().filter(|word| word.starts_with_dash());
     let globals = globals.map(Word::literal_prefix);
     let options: Vec<String> = globals.chain(arguments.names.iter().cloned()).collect();
-    let mut uncertain = arguments.uncertain.iter();
-    let is_open = uncertain.any(|at| !has_fixed_end(&argv[*at]));
+    // The hash of a commit begins a range.
+    let is_range = |word: &Word| match &word.parts[..] {
+        [first, Part::Text { text, .. }, ..] => first.is_number() && text.starts_with(".."),
+        _ => false,
+    };
+    let mut uncertain = arguments.uncertain.iter().map(|at| &argv[*at]);
+    let is_open = uncertain.any(|word| !has_fixed_end(word) && !is_range(word));
     setting_files(cx, name, &words, &options);
     cx.analysis.commands[index].subcommand = Some(Subcommand {
         words,
