@@ -124,14 +124,28 @@ impl PathPattern {
             // Matches the contents of the folder, not the folder itself.
             pattern.push(Segment::Name(vec![GlobToken::Many]));
         }
-        let is_match = |path: &Vec<Segment>| compare(&pattern, path, is_folder) == Match::Yes;
+        let is_match =
+            |path: &Vec<Segment>| compare(&pattern, path, is_folder, false) == Match::Yes;
         path.is_known() && path.0.iter().all(is_match)
     }
 
     /// Matches a rule to deny or to ask against `path`: the path may match the pattern or lie in a
     /// folder that matches it. The case of letters is ignored where the file system ignores it.
     pub(crate) fn catches(&self, path: &PathOf, context: &PathContext) -> Match {
-        best_match(&self.compared(context), &path.compared(context), true)
+        let is_file = self.names_file();
+        best_match_of(
+            &self.compared(context),
+            &path.compared(context),
+            true,
+            is_file,
+        )
+    }
+
+    /// Returns `true` if its last name is usual for a file with secrets, and not for a folder.
+    fn names_file(&self) -> bool {
+        let name = self.text.rsplit('/').next().unwrap_or_default();
+        let files = [".env", ".env*", ".npmrc", ".netrc", ".pypirc"];
+        files.contains(&name) || name.starts_with(".env.")
     }
 
     /// Like [`catches`](Self::catches), for the path itself and not for those under it.
@@ -142,8 +156,15 @@ impl PathPattern {
 
 /// Returns the best match of the paths that `path` may be. Both are folded, or neither.
 pub(super) fn best_match(pattern: &[Segment], path: &PathOf, beneath: bool) -> Match {
+    best_match_of(pattern, path, beneath, false)
+}
+
+/// Like [`best_match`], for a pattern whose last name is that of a file if `is_file` is true.
+fn best_match_of(pattern: &[Segment], path: &PathOf, beneath: bool, is_file: bool) -> Match {
     let paths = path.0.iter();
-    let best_match = paths.map(|path| compare(pattern, path, beneath)).max();
+    let best_match = paths
+        .map(|path| compare(pattern, path, beneath, is_file))
+        .max();
     let best_match = best_match.unwrap_or(Match::No);
     if path.is_known() {
         best_match
@@ -439,12 +460,18 @@ fn push(path: &mut Vec<Segment>, name: &mut Vec<GlobToken>) {
     }
 }
 
+fn is_wildcard(token: &GlobToken) -> bool {
+    literal_char(token).is_none()
+}
+
 fn is_text(name: &[GlobToken], text: &str) -> bool {
     name.iter().copied().eq(text.chars().map(GlobToken::Char))
 }
 
-/// Matches `pattern` against `path`; with `beneath`, also against paths under it.
-fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
+/// Matches `pattern` against `path`; with `beneath`, also against paths under it. If `is_file` is
+/// true, the last name of the pattern is that of a file: no wildcard in the name of a folder begins
+/// with its dot.
+fn compare(pattern: &[Segment], path: &[Segment], beneath: bool, is_file: bool) -> Match {
     let columns = path.len() + 1;
     let mut next_row = vec![Match::No; columns];
     let mut row = next_row.clone();
@@ -460,9 +487,12 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
                 (Some(_), Some(Segment::Unknown)) => Match::Maybe,
                 (Some(Segment::Deep), Some(_)) => next_row[j].max(row[j + 1]),
                 (Some(Segment::Name(wanted)), Some(Segment::Name(given))) => {
+                    let is_last = j + 1 == path.len();
+                    let is_below_file = is_file && i + 1 == pattern.len() && !is_last;
                     match next_row[j + 1] {
                         Match::No => Match::No,
-                        end => end.min(match_segment(wanted, given, j + 1 == path.len())),
+                        _ if is_below_file && given.first().is_some_and(is_wildcard) => Match::No,
+                        end => end.min(match_segment(wanted, given, is_last)),
                     }
                 }
                 (Some(_), Some(_)) => Match::Maybe,
