@@ -4,6 +4,7 @@ use crate::permission::programs::{Arguments, has_fixed_end, is_group, known};
 
 use super::analysis::{Subcommand, Tree, Use};
 use super::context::Context;
+use super::listing::BRANCH;
 use super::row::Row;
 use super::word::{Part, Word};
 
@@ -133,13 +134,14 @@ pub(super) fn subcommand(
     let globals = argv[1..start].iter().filter(|word| word.starts_with_dash());
     let globals = globals.map(Word::literal_prefix);
     let options: Vec<String> = globals.chain(arguments.names.iter().cloned()).collect();
-    // The hash of a commit begins a range.
-    let is_range = |word: &Word| match &word.parts[..] {
+    // The name of a branch, or a range that begins with the hash of a commit, is no option.
+    let is_revision = |word: &Word| match &word.parts[..] {
+        [name] => name.variable() == Some(BRANCH),
         [first, Part::Text { text, .. }, ..] => first.is_number() && text.starts_with(".."),
         _ => false,
     };
     let mut uncertain = arguments.uncertain.iter().map(|at| &argv[*at]);
-    let is_open = uncertain.any(|word| !has_fixed_end(word) && !is_range(word));
+    let is_open = uncertain.any(|word| !has_fixed_end(word) && !is_revision(word));
     setting_files(cx, name, &words, &options);
     cx.analysis.commands[index].subcommand = Some(Subcommand {
         words,
