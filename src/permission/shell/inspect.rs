@@ -11,6 +11,7 @@ use crate::permission::programs::{
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::{Context, MAX_WORK};
+use super::found::forget_found;
 use super::listing::{branch, texts};
 use super::replaced::{forget, forget_replaced};
 use super::word::{Part, Word};
@@ -54,6 +55,7 @@ pub(super) fn inspect(cx: &mut Context, text: &str) {
     }
 
     project_builders(cx);
+    forget_found(cx);
     cx.check_values();
     forget_programs(cx);
     forget_replaced(cx);
@@ -249,6 +251,8 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
             let guessed_command = SimpleCommand {
                 argv,
                 guessed: true,
+                // Its words are no longer the files that `find` finds.
+                texts: Vec::new(),
                 ..command.clone()
             };
             // Too many commands is noted where they are counted.

@@ -9,6 +9,7 @@ use crate::permission::protected::{files_of_git, in_protected_folders};
 use super::analysis::{Files, Reason, SimpleCommand, Tree, Use};
 use super::compound::is_name;
 use super::context::Context;
+use super::found::{Found, found_files};
 use super::listing::lists_files;
 use super::options::options;
 use super::row::Row;
@@ -197,13 +198,15 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     if changes || runs || !selects {
         let tree = Tree {
             changes,
-            follows_links,
+            // What it runs follows the links that it finds.
+            follows_links: follows_links || runs && !changes,
             ..Tree::READ
         };
         for word in starts {
             cx.add_path(Use::Tree(tree), word);
         }
     }
+    found_files(cx, argv);
 
     if changes {
         let own = &mut cx.analysis.commands[index];
@@ -217,7 +220,7 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
 
 /// Returns `true` if a name, a path or emptiness selects all files that `find` changes: a test for
 /// one of them, which is not negated, stands before each action in its alternative.
-fn changes_by_name(argv: &[Word]) -> bool {
+pub(super) fn changes_by_name(argv: &[Word]) -> bool {
     let words = argv[1..].iter().map(|w| w.literal().unwrap_or_default());
     let words: Vec<String> = words.collect();
     let mut words = words.iter().map(String::as_str);
@@ -384,7 +387,7 @@ fn patterns(cx: &mut Context, argv: &[Word], changes: bool) {
 }
 
 /// Returns the programs that `find` runs, each with its words.
-fn executed(argv: &[Word]) -> impl Iterator<Item = (Model<'_>, &[Word])> {
+pub(super) fn executed(argv: &[Word]) -> impl Iterator<Item = (Model<'_>, &[Word])> {
     let is_exec = |word: &Word| word.literal().is_some_and(|text| is_exec(&text));
     let mut words = argv;
     iter::from_fn(move || {
@@ -408,7 +411,7 @@ fn words_of_exec(words: &[Word]) -> usize {
 }
 
 /// Returns `true` if every program that `find` runs only reads.
-fn executes_readers(argv: &[Word]) -> bool {
+pub(super) fn executes_readers(argv: &[Word]) -> bool {
     executed(argv).all(|(model, _)| model.program.is_some_and(|program| program.reads))
 }
 
@@ -425,12 +428,18 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let argv = &command.argv;
     let is = |at: usize, text: &str| argv.get(at).is_some_and(|word| word.is(text));
     let runs_readers = LazyCell::new(|| executes_readers(argv));
+    let found = Found::new(argv);
     let mut has_tails = false;
     let mut at = 1;
     while at < argv.len() {
         let text = argv[at].literal().unwrap_or_default();
         if !is_exec(&text) {
+            let index = cx.analysis.commands.len();
+            let deletes = text == "-delete";
             find_action(cx, command, at, text);
+            if deletes {
+                found.take(cx, index, &[Word::from_text("rm"), Word::from_text("{}")]);
+            }
             at += 1;
             continue;
         }
@@ -455,7 +464,11 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
             .map(|word| with_unknown(word, "{}", Some("{}")))
             .collect::<Vec<_>>();
         if !words.is_empty() {
+            let index = cx.analysis.commands.len();
             started(cx, &format!("{name} {text}"), command, words, None);
+            if text == "-exec" {
+                found.take(cx, index, &argv[start..end]);
+            }
         }
 
         at = end + 1;

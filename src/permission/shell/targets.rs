@@ -4,6 +4,7 @@ use crate::permission::programs::{Arguments, has_fixed_end, is_group, known};
 
 use super::analysis::{Subcommand, Tree, Use};
 use super::context::Context;
+use super::found::has_found;
 use super::listing::BRANCH;
 use super::row::Row;
 use super::word::{Part, Word};
@@ -42,9 +43,11 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
 
     // Programs add these to names, or replace what stands there.
     const ENDINGS: [&str; 9] = ["gz", "bz2", "xz", "zst", "lz4", "Z", "asc", "sig", "gpg"];
-    for word in words {
+    for (word, at) in words.iter().zip(&row.arguments.operand_indices) {
         let names = ENDINGS.map(|ending| joined(word, &format!(".{ending}")));
-        if program.takes_any(&["stem", "ending"]) {
+        // What `find` finds lies below the folders that it searches.
+        let is_found = has_found(word) && cx.analysis.commands[row.index].texts.contains(at);
+        if program.takes_any(&["stem", "ending"]) && !is_found {
             // gzip looks for these as well.
             let others = [".z", "-z"].map(|ending| joined(word, ending));
             let names = names.iter().chain(&others);
