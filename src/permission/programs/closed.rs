@@ -7,7 +7,7 @@ use super::known::is_listed;
 
 /// The list: `names: subcommands | kinds | options`. A command that no row fits may work with any
 /// file. Without subcommands a row is about all commands of its programs; `+` joins the two words
-/// of one, `.` is none, and `x*` is a word that begins with `x`. Behind `*`, a word may stand
+/// of one, `.` is no further word, and `x*` is a word that begins with `x`. Behind `*`, a word may stand
 /// anywhere in the command, not only at its beginning. The first row that fits decides.
 ///
 /// | kind | |
@@ -36,9 +36,10 @@ cp gcp mv ln rm mkdir rmdir touch truncate tee unlink shred chmod chown chgrp dd
 ssh mosh|rw>~/.ssh/|-G
 gpg gpg2|rw<~/.gnupg/>~/.gnupg/|
 patch|o|
-git: log shortlog reflog|rw|=-insEFgqrw --oneline --stat --shortstat --numstat --summary --name-only --name-status --graph --all --decorate --no-decorate --format --pretty --abbrev-commit --since --until --after --before --author --committer --grep --max-count --skip --date --reverse --follow --first-parent --merges --no-merges --branches --tags --remotes --no-pager --no-patch --color --no-color --topo-order --date-order --numbered --email
+git: log shortlog reflog|rw|=-insEFgqrw --oneline --stat --shortstat --numstat --summary --name-only --name-status --graph --all --decorate --no-decorate --format --pretty --abbrev-commit --since --until --after --before --author --committer --grep --max-count --skip --date --reverse --follow --first-parent --merges --no-merges --branches --tags --remotes --no-pager --no-patch --color --no-color --topo-order --date-order --numbered --email --diff-filter
 git: stash+list|rw|-p -u --patch --format --pretty
-git: diff|rw|=-wbq --stat --shortstat --numstat --name-only --name-status --summary --quiet --exit-code --cached --staged --no-pager --no-color --color|+--stat --shortstat --numstat --name-only --name-status --summary --quiet
+git: diff|rw|=-wbq --stat --shortstat --numstat --name-only --name-status --summary --quiet --exit-code --cached --staged --no-pager --no-color --color --diff-filter|+--stat --shortstat --numstat --name-only --name-status --summary --quiet
+git: show+. show+HEAD+. show+HEAD^+. show+HEAD~1+. show+HEAD~2+.|rw|=-sqrw --oneline --stat --shortstat --numstat --name-only --name-status --summary --no-patch --quiet --format --pretty --abbrev-commit --date --decorate --no-decorate --no-pager --no-color --color --diff-filter|+--stat --shortstat --numstat --name-only --name-status --summary --no-patch
 git: add stage|rw|-p -i -e --patch --interactive --edit
 git: commit|rw|-p -i -v -c -t --patch --interactive --verbose --reedit-message --template --edit
 git: tag for-each-ref show-ref|rw|--format
@@ -89,6 +90,7 @@ brew apt apt-cache: list show search info outdated policy deps|rw</etc/apt/|
 gem brew apt apt-get dnf yum apk: install add update upgrade uninstall remove|r|
 module.venv|ro|
 module.json.tool|rw|
+module.http.server|w|--cgi
 make gmake ninja cmake: *install* *uninstall|ro<Makefile,CMakeCache.txt>/usr/,/opt/,/etc/,~/.local/|
 just task rake invoke: *install* *uninstall|ro<justfile,Justfile,.justfile,Taskfile.yml,Taskfile.yaml,Rakefile>/usr/,/opt/,/etc/,~/.local/|
 dune zig: *install* *uninstall|ro>/usr/,/opt/,~/.local/,~/.opam/|
@@ -256,7 +258,10 @@ fn begins(words: &[String], subcommand: &str) -> bool {
         return words.any(|word| is(own, word));
     }
     let mut own_words = subcommand.split('+');
-    own_words.all(|own| words.next().is_some_and(|word| is(own, word)))
+    own_words.all(|own| match own {
+        "." => words.next().is_none(),
+        _ => words.next().is_some_and(|word| is(own, word)),
+    })
 }
 
 /// Returns `true` if a cell of options permits these.
