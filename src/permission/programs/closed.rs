@@ -7,8 +7,8 @@ use super::known::is_listed;
 
 /// The list: `names: subcommands | kinds | options`. A command that no row fits may work with any
 /// file. Without subcommands a row is about all commands of its programs; `+` joins the two words
-/// of one, `.` is no further word, and `x*` is a word that begins with `x`. Behind `*`, a word may stand
-/// anywhere in the command, not only at its beginning. The first row that fits decides.
+/// of one, `.` is no further word, and `x*` is a word that begins with `x`. Behind `*`, a word may
+/// stand anywhere in the command, not only at its beginning. The first row that fits decides.
 ///
 /// | kind | |
 /// |---|---|

@@ -8,8 +8,14 @@ const HARMLESS: &str = "\
     NODE_ENV LANG LANGUAGE TZ CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE RUST_LOG \
     RUST_BACKTRACE RUST_TEST_THREADS CARGO_TERM_COLOR CARGO_INCREMENTAL GOOS GOARCH GOARM \
     CGO_ENABLED PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED COLUMNS LINES VERBOSE V \
-    PORT GIT_TERMINAL_PROMPT LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION \
-    LC_MEASUREMENT LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME";
+    PORT DEBUG LOG_LEVEL GO111MODULE HUSKY GIT_TERMINAL_PROMPT LC_ALL LC_ADDRESS LC_COLLATE \
+    LC_CTYPE LC_IDENTIFICATION LC_MEASUREMENT LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER \
+    LC_TELEPHONE LC_TIME";
+
+/// Names in upper case that scripts give to their own values, and that no program looks for.
+const LOCAL: &str = "\
+    BRANCH COMMIT COUNT DATE DIR END FILE FILES ID LINE MSG NAME NUM OUT OUTPUT PID PIDS RC RESULT \
+    SHA START STATUS TAG TOTAL VERSION";
 
 /// Parts of the names of variables whose value programs run.
 const RUN: &str = "\
@@ -23,13 +29,17 @@ const WRITTEN: &str = "\
 
 /// Returns `true` if setting the variable changes nothing of what programs run, read and write.
 pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
-    let only_value = match name {
-        "PAGER" | "GIT_PAGER" => Some("cat"),
-        "DEBIAN_FRONTEND" => Some("noninteractive"),
-        _ => None,
+    let only_values: &[&str] = match name {
+        "PAGER" | "GIT_PAGER" => &["cat"],
+        "EDITOR" | "GIT_EDITOR" | "GIT_SEQUENCE_EDITOR" => &["true", ":"],
+        "DEBIAN_FRONTEND" => &["noninteractive"],
+        "RUSTFLAGS" | "RUSTDOCFLAGS" => &["-D warnings", "-Dwarnings", "-C target-cpu=native"],
+        "NODE_OPTIONS" => return value.is_some_and(is_memory_limit),
+        _ => &[],
     };
-    if only_value.is_some() {
-        return value.and_then(Word::literal).as_deref() == only_value;
+    if !only_values.is_empty() {
+        let text = value.and_then(Word::literal);
+        return text.is_some_and(|text| only_values.contains(&&*text));
     }
 
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:=+*-/@".contains(c);
@@ -40,6 +50,14 @@ pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
             let texts = value.parts.iter().filter_map(Part::text);
             !is_file(&prefix) && texts.flat_map(str::chars).all(is_plain)
         })
+}
+
+/// Returns `true` for the option of node that limits its memory.
+fn is_memory_limit(value: &Word) -> bool {
+    let text = value.literal().unwrap_or_default();
+    let number = text.replace('_', "-");
+    let number = number.strip_prefix("--max-old-space-size=");
+    number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Returns `true` if programs run the value.
@@ -98,11 +116,13 @@ pub(super) fn written_files(name: &str, value: &Word) -> Vec<Word> {
     file.into_iter().chain(names).collect()
 }
 
-/// Returns `true` if the name is in lower case, which only the script itself uses.
+/// Returns `true` if the name is in lower case, or another one that only the script itself uses.
 pub(super) fn is_local(name: &str) -> bool {
-    !name.contains(|c: char| c.is_ascii_uppercase())
-        && !name.ends_with("_proxy")
-        && !matches!(name, "_" | OUTER | "histchars" | "auto_resume")
+    let mut local_names = LOCAL.split_whitespace();
+    local_names.any(|known| known == name)
+        || !name.contains(|c: char| c.is_ascii_uppercase())
+            && !name.ends_with("_proxy")
+            && !matches!(name, "_" | OUTER | "histchars" | "auto_resume")
 }
 
 /// Returns `true` if the variable holds a folder or a name of the user, or a number.

@@ -44,8 +44,8 @@ impl Found {
     }
 }
 
-/// Returns `true` if `find` selects files by other tests than names, or deletes them. A test that is
-/// negated only leaves files out.
+/// Returns `true` if `find` selects files by other tests than names, or deletes them. A test that
+/// is negated only leaves files out.
 fn has_other_tests(argv: &[Word]) -> bool {
     const OTHERS: &str = "-delete -iname -path -ipath -wholename -iwholename -regex -iregex -empty";
     let is_negation = |word: &Word| word.is("!") || word.is("-not");
