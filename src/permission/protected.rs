@@ -303,8 +303,8 @@ impl ProtectedPaths<'_> {
     }
 
     /// Returns the existing files that a path with wildcards is expanded to: a shell makes no
-    /// others of it. Names behind the last wildcard also count by themselves. `None` if the path has no
-    /// wildcards, or if they cannot be looked up.
+    /// others of it. Names behind the last wildcard also count by themselves. `None` if the path
+    /// has no wildcards, or if they cannot be looked up.
     fn expansions(&self, path: &PathOf) -> Option<Vec<PathOf>> {
         let has_wildcards = |path: &Vec<Segment>| !path.iter().all(is_literal);
         if !self.context.follows_links || !path.0.iter().any(has_wildcards) {

@@ -4,6 +4,7 @@ use crate::permission::programs::{Arguments, Dash, Program};
 
 use super::analysis::{Files, SimpleCommand, Use};
 use super::context::Context;
+use super::inputs::is_pipe;
 use super::word::{Part, Word};
 
 /// Notes what the program does with the files that its operands name.
@@ -73,6 +74,12 @@ pub(super) fn describe_words(
     }
     if program.takes("name") {
         own.texts.extend(names(program, argv, &indices));
+    }
+    // What it only shows or compares comes from other commands. A list of checksums names files.
+    let is_list = own.program().is_some_and(|name| name.contains("sum"));
+    if program.reads && program.takes_any(&["show", "shown"]) && !is_list {
+        let pipes = indices.iter().filter(|at| is_pipe(&argv[**at]));
+        own.texts.extend(pipes);
     }
 
     let is_clear = arguments.unknown.is_empty()

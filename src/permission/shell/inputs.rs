@@ -27,6 +27,9 @@ const MAX_DEPTH: usize = 4;
 /// The maximum number of names in the texts of one command.
 const MAX_NAMES: usize = 1024;
 
+/// The beginning of the name of a value that is the number of a pipe.
+const PIPE: &str = "/fd/";
+
 /// Returns the name of a variable that represents the output of the commands from the index `first`
 /// on: `/` and the index of the last one, which is the name of no variable in a script. `None` if
 /// there are no such commands.
@@ -35,6 +38,25 @@ pub(super) fn output_name(cx: &mut Context, first: usize) -> Option<String> {
     let name = (last >= first).then(|| format!("/{last}"))?;
     cx.analysis.unknown.insert(name.clone());
     Some(name)
+}
+
+/// Returns the name of a variable that represents the number of a pipe from, or to, the commands
+/// from the index `first` on.
+pub(super) fn pipe_name(cx: &mut Context, first: usize) -> Option<String> {
+    let name = output_name(cx, first)?.replacen('/', PIPE, 1);
+    cx.analysis.unknown.insert(name.clone());
+    Some(name)
+}
+
+/// Returns `true` if the word is a pipe from, or to, other commands of the line.
+pub(super) fn is_pipe(word: &Word) -> bool {
+    match &word.parts[..] {
+        [Part::Text { text, .. }, number] => {
+            let name = number.variable().unwrap_or_default();
+            text == "/dev/fd/" && name.starts_with(PIPE)
+        }
+        _ => false,
+    }
 }
 
 impl Context {
@@ -65,7 +87,9 @@ impl Context {
 
 /// Returns the index of the command of which the part is the output.
 fn source_of(part: &Part) -> Option<usize> {
-    part.variable()?.strip_prefix('/')?.parse().ok()
+    let name = part.variable()?;
+    let index = name.strip_prefix(PIPE).or(name.strip_prefix('/'));
+    index?.parse().ok()
 }
 
 /// Returns the index of the first command of which a part of the word is the output.

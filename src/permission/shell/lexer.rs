@@ -4,7 +4,7 @@ use super::analysis::{Reason, Use};
 use super::brace;
 use super::compound::is_name;
 use super::context::Parse;
-use super::inputs::output_name;
+use super::inputs::pipe_name;
 use super::parser::Parser;
 use super::word::{Part, Word, first_end};
 
@@ -108,7 +108,7 @@ impl Parser<'_> {
         self.substitution_body()?;
         self.cx.feed_from(first);
         word.push_text("/dev/fd/", true);
-        word.push_value(output_name(self.cx, first), true);
+        word.push_value(pipe_name(self.cx, first), true);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use crate::permission::programs::{Arguments, has_fixed_end, is_group, known};
 use super::analysis::{Subcommand, Tree, Use};
 use super::context::Context;
 use super::found::has_found;
+use super::inputs::is_pipe;
 use super::listing::BRANCH;
 use super::row::Row;
 use super::word::{Part, Word};
@@ -45,9 +46,10 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
     const ENDINGS: [&str; 9] = ["gz", "bz2", "xz", "zst", "lz4", "Z", "asc", "sig", "gpg"];
     for (word, at) in words.iter().zip(&row.arguments.operand_indices) {
         let names = ENDINGS.map(|ending| joined(word, &format!(".{ending}")));
-        // What `find` finds lies below the folders that it searches.
-        let is_found = has_found(word) && cx.analysis.commands[row.index].texts.contains(at);
-        if program.takes_any(&["stem", "ending"]) && !is_found {
+        // What `find` finds lies below the folders that it searches, and a pipe has no other name.
+        let is_text = (has_found(word) || is_pipe(word))
+            && cx.analysis.commands[row.index].texts.contains(at);
+        if program.takes_any(&["stem", "ending"]) && !is_text {
             // gzip looks for these as well.
             let others = [".z", "-z"].map(|ending| joined(word, ending));
             let names = names.iter().chain(&others);

@@ -4,6 +4,7 @@ use crate::permission::programs::{Arguments, Program};
 
 use super::analysis::{Tree, Use};
 use super::context::Context;
+use super::inputs::is_pipe;
 use super::row::Row;
 use super::word::Word;
 
@@ -95,10 +96,10 @@ fn tree_words(program: &Program, arguments: &Arguments<'_>) -> Vec<Word> {
         words.pop();
     }
 
-    // `:!x` is all but that.
+    // `:!x` is all but that, and a pipe is no folder.
     words.retain(|word| {
         let prefix = word.literal_prefix();
-        !prefix.starts_with(":!") && !prefix.starts_with(":^")
+        !is_pipe(word) && !prefix.starts_with(":!") && !prefix.starts_with(":^")
     });
     // Folders that are compared may be the values of options.
     let values = arguments.values_of("read");
