@@ -60,6 +60,7 @@ pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
     for (mark, option) in &arguments.marks {
         match *mark {
             "edit" => cx.note(Reason::Edit(name.to_owned(), option.clone())),
+            "effect" if deletes_elsewhere(row, option) => {}
             "effect" => cx.note(Reason::Effect(name.to_owned(), option.clone())),
             "hidden" => cx.note(Reason::Option(name.to_owned(), option.clone())),
             // The names of the files that it makes stand elsewhere.
@@ -74,6 +75,20 @@ pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
     for (kind, value) in &arguments.values {
         option_value(cx, row, kind, value);
     }
+}
+
+/// Returns `true` if an option of `rsync` deletes files on another machine.
+fn deletes_elsewhere(row: &Row<'_>, option: &str) -> bool {
+    let target = row
+        .arguments
+        .operands
+        .last()
+        .and_then(|word| word.literal());
+    let host = target.as_deref().and_then(|path| path.split('/').next());
+    row.name == "rsync"
+        && option.starts_with("--del")
+        && row.arguments.operands.len() > 1
+        && host.is_some_and(|host| host.contains(':'))
 }
 
 /// Notes the file that a reader may write because of an option that its row does not have: a value

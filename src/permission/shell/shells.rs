@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use super::analysis::{Reason, SimpleCommand};
+use super::analysis::{Reason, SimpleCommand, Use};
 use super::builtins::{changes_reading, is_harmless_setting};
 use super::context::Context;
 use super::inputs;
@@ -103,7 +103,7 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
         return;
     };
 
-    if !matches!(name, "bash" | "rbash" | "sh" | "dash" | "ash") {
+    if !is_read(name) {
         // Near, but not the same language.
         cx.note(Reason::InlineCode(name.to_owned()));
     }
@@ -128,7 +128,12 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
         return input(cx, name, command, true);
     }
 
+    let is_check = options.end == 2 && command.argv[1].is("-n");
     match word.literal() {
+        // It reads the script without running it.
+        Some(file) if !is_special(&file) && is_check && is_read(name) => {
+            cx.add_path(Use::Read, word.clone());
+        }
         Some(file) if !is_special(&file) => {
             cx.note(Reason::Script(file));
             cx.analysis.has_project = true;
@@ -137,6 +142,11 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
         }
         _ => script_file(cx, name, command, word),
     }
+}
+
+/// Returns `true` for a shell of which the language is the one that is read.
+fn is_read(name: &str) -> bool {
+    matches!(name, "bash" | "rbash" | "sh" | "dash" | "ash")
 }
 
 /// Examines the script of a file that may be the input, or what a substitution prints.
