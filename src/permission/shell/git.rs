@@ -189,8 +189,25 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
     }
 }
 
+/// Returns `true` for a setting that changes nothing of what git runs, reads and writes.
+fn is_harmless(setting: &Word) -> bool {
+    let text = setting.literal().unwrap_or_default();
+    let Some((name, value)) = text.split_once('=') else {
+        return false;
+    };
+    match &*name.to_ascii_lowercase() {
+        "user.name" | "user.email" | "color.ui" | "core.quotepath" => true,
+        "core.pager" => value == "cat",
+        "commit.gpgsign" => value == "false",
+        _ => false,
+    }
+}
+
 /// `name=value` of a configuration.
 pub(super) fn setting(cx: &mut Context, command: &SimpleCommand, word: &Word) {
+    if is_harmless(word) {
+        return;
+    }
     cx.note(Reason::Option("git".to_owned(), "-c".to_owned()));
     let prefix = word.literal_prefix();
     let Some((name, _)) = prefix.split_once('=') else {
