@@ -88,11 +88,9 @@ fn branches(cx: &mut Context, row: &Row<'_>, subcommand: &str) {
     };
     let is_branch = |part: &Part| part.variable() == Some(BRANCH);
     let is_name = |at: &&usize| {
-        let parts = &row.command.argv[**at].parts;
-        let mut known = parts
-            .iter()
-            .map(|part| is_branch(part) || part.text().is_some());
-        parts.iter().any(is_branch) && known.all(|is_known| is_known)
+        let mut parts = row.command.argv[**at].parts.iter();
+        let is_known = |part: &Part| is_branch(part) || part.text().is_some();
+        parts.clone().all(is_known) && parts.any(is_branch)
     };
     let names = row.arguments.operand_indices.iter().skip(repositories);
     let texts = &mut cx.analysis.commands[row.index].texts;
