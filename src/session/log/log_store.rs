@@ -147,21 +147,20 @@ impl<L: Log> LogStore<L> {
         // Read without a lease and outside the writers' turn, so that nothing waits for it.
         let shared = self.0.clone();
         let own_id = id.to_owned();
-        let size = self
-            .listing(move |cancellation| shared.old_size(&own_id, older_than, cancellation))
+        let old_log = self
+            .listing(move |cancellation| shared.old_log(&own_id, older_than, cancellation))
             .await?;
-        let Some(size) = size else {
+        let Some((end, size)) = old_log else {
             return Ok(false);
         };
 
-        // A log that was written meanwhile has another size, or is not old any more, and stays.
+        // A log that was written meanwhile has another end, and stays.
         let handle = self.0.reserve(id)?;
         let shared = self.0.clone();
         let own_id = id.to_owned();
         self.writing(move || {
-            let cancellation = Cancellation::default();
-            let is_old = shared.is_older(&own_id, older_than, &cancellation)?;
-            Ok(is_old && handle.remove(Some(size))?)
+            let is_unchanged = shared.has_end(&own_id, end)?;
+            Ok(is_unchanged && handle.remove(Some(size))?)
         })
         .await
     }

@@ -54,7 +54,7 @@ mod memory_limit;
 #[cfg(test)]
 mod memory_log;
 mod newest;
-mod old_size;
+mod old_log;
 mod open_log;
 #[cfg(test)]
 mod open_log_tests;

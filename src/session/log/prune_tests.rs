@@ -11,6 +11,7 @@ use crate::session::{Record, SessionStore};
 use crate::util::sync::lock;
 
 use super::line::{COMMA, LINE_PREFIX, hex};
+use super::list::TAIL;
 use super::log_store::LogStore;
 use super::memory_log::{Gate, LogStep, MemoryLog};
 use super::queue::Queue;
@@ -166,6 +167,27 @@ async fn prune_reads_an_unreadable_last_line_in_no_turn_of_the_writers() {
     let hour = Duration::from_secs(60 * 60);
     assert_eq!(store.prune(hour).await.unwrap(), 1);
     assert_eq!(pieces_in_turn.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn prune_reads_a_long_torn_write_in_no_turn_of_the_writers() {
+    let (store, log, long_reads_in_turn) = store_with_count(|step| match step {
+        LogStep::Tail(bytes) => bytes.len() as u64 > TAIL,
+        LogStep::Piece(_) => true,
+        _ => false,
+    });
+    let sound_log = MemoryLog::default();
+    let other_store = LogStore::new(sound_log.clone());
+    let lease = other_store.lease("a").await.unwrap();
+    let record = said(&"x".repeat(3 << 20));
+    other_store.append(&lease, vec![record]).await.unwrap();
+    drop(lease);
+
+    let mut bytes = sound_log.bytes();
+    bytes.extend_from_within(..3 << 19);
+    lock(&log.logs).insert("a".into(), bytes);
+    assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(long_reads_in_turn.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]

@@ -7,33 +7,38 @@ use crate::util::Cancellation;
 
 use super::clock::system_time;
 use super::fold::LogFold;
+use super::list::TAIL;
 use super::log::Log;
 use super::shared::LogShared;
+use super::whole_reads::LogEnd;
 
 impl<L: Log> LogShared<L> {
-    /// Returns the size of the log of a session whose last write is older than `age`. Returns
-    /// `None` if it is not, or if the session cannot be read.
-    pub(super) fn old_size(
+    /// Returns the end and the size of the log of a session whose last write is older than `age`.
+    /// Returns `None` if it is not, or if the session cannot be read.
+    pub(super) fn old_log(
         &self,
         id: &str,
         age: Duration,
         cancellation: &Cancellation,
-    ) -> Result<Option<u64>> {
+    ) -> Result<Option<(LogEnd, u64)>> {
         if !self.is_older(id, age, cancellation)? {
             return Ok(None);
         }
 
         // Lists read only the end of a log; before a removal, all of it is read.
-        let outcome = self.log.tail(id, 1).and_then(|tail| {
+        let outcome = self.log.tail(id, TAIL).and_then(|tail| {
+            let end = tail.map(|tail| LogEnd::of(&tail));
+            // Counted as a removal counts it: where parts are missing, it may differ with the length.
+            let size = self.log.tail(id, 1)?.map(|tail| tail.size);
             let scan = self.read_whole(id, cancellation, LogFold::new(id))?;
-            Ok(tail.zip(scan))
+            Ok(end.zip(size).zip(scan))
         });
         match outcome {
             // It may have been written since the look at its end. Where parts of a log are missing,
             // fewer bytes were read than a removal counts.
             Ok(log) => Ok(log
                 .filter(|(_, scan)| is_older_than(scan.fold.updated, age))
-                .map(|(tail, _)| tail.size)),
+                .map(|(log, _)| log)),
             // A session that cannot be read stays: it is of a newer version, over a limit, or
             // another process has removed or shortened it meanwhile.
             Err(error) => match error.kind() {
@@ -43,6 +48,15 @@ impl<L: Log> LogShared<L> {
                 | ErrorKind::Conflict => Ok(None),
                 _ => Err(error),
             },
+        }
+    }
+
+    /// Returns `true` if a log has this end. Reads nothing else of it.
+    pub(super) fn has_end(&self, id: &str, end: LogEnd) -> Result<bool> {
+        match self.log.tail(id, TAIL) {
+            Ok(tail) => Ok(tail.is_some_and(|tail| LogEnd::of(&tail) == end)),
+            Err(error) if self.log.concerns_one_log(&error) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }
