@@ -207,7 +207,7 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while another run has leased it.
+    /// Returns [`ErrorKind::SessionBusy`] while another run has leased it, and the store's error.
     async fn lease(&self, id: &str) -> Result<Lease>;
 
     /// Returns `true` while a run has leased the session, in this process or in another one. The

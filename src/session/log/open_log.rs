@@ -419,7 +419,8 @@ impl<L: Log> OpenLog<L> {
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::Conflict`] if the readings differ, and the errors of the log.
+/// Returns [`ErrorKind::Io`] if the readings differ, [`ErrorKind::Conflict`] if the log was changed
+/// meanwhile, and the errors of the log.
 fn read_confirmed<L: Log>(
     shared: &LogShared<L>,
     id: &str,
@@ -451,7 +452,12 @@ fn read_confirmed<L: Log>(
         "session {id:?}{place} was read differently each time, so it was left untouched: another \
          program changes it, or its storage or the connection to it is faulty; run it again"
     );
-    Err(Error::new(ErrorKind::Conflict, text))
+    let kind = if end.size == size {
+        ErrorKind::Io
+    } else {
+        ErrorKind::Conflict
+    };
+    Err(Error::new(kind, text))
 }
 
 /// Reads a log that was opened and ends with `end`: at its newest snapshot if it is sound there,

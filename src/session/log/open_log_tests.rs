@@ -229,7 +229,25 @@ async fn log_that_is_read_differently_each_time_is_not_opened() {
     let bytes = log.bytes();
     let fault = move |number| Some(indexes[number % 2]);
     let outcome = write_misread(&log, 64 * 1024, fault).await;
-    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Io);
     assert_eq!(log.bytes(), bytes);
     assert!(lock(&log.aside).is_empty());
+}
+
+#[tokio::test]
+async fn damaged_log_that_another_program_changes_meanwhile_is_a_conflict() {
+    let log = MemoryLog::of(LINE);
+    let logs = log.logs.clone();
+    let log = log.on_step(move |step| {
+        if let LogStep::Tail(_) = step
+            && let Some(bytes) = lock(&logs).get_mut("a")
+        {
+            bytes.extend_from_slice(LINE);
+        }
+        Ok(())
+    });
+    let aside = log.aside.clone();
+    let error = LogStore::new(log).lease("a").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(lock(&aside).is_empty());
 }
