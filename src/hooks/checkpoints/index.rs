@@ -405,9 +405,11 @@ impl<'a> TargetFold<'a> {
         // A rewind overwrites foreign content only if the caller requested it.
         if let Some(target) = self.targets.get_mut(&entry.file())
             && !record.rewound
+            && let Some(content) = prior_content
         {
-            target.was_changed_outside |=
-                prior_content.is_some_and(|content| !own_states.contains(content));
+            // A removal by others loses nothing where the target is no file.
+            let is_target = content == FileContent::Absent && target.before == PriorState::Absent;
+            target.was_changed_outside |= !is_target && !own_states.contains(content);
         }
 
         own_states.add(record);

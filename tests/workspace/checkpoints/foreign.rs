@@ -153,6 +153,19 @@ async fn removal_by_a_user_is_a_conflict() {
 }
 
 #[tokio::test]
+async fn file_that_others_removed_in_between_is_deleted() {
+    let place = Place::new();
+    let files = place.files();
+    place.changes(&files, json!([["write", "a", "1"]])).await;
+    let second = place.changes(&files, json!([["write", "a", "2"]])).await;
+    fs::remove_file(place.root().join("a")).unwrap();
+    place.changes(&files, json!([["write", "a", "3"]])).await;
+    assert_eq!(rewind(&files, second).await, ["change a: conflict"]);
+    assert_eq!(rewind(&files, 0).await, ["delete a: done"]);
+    assert_eq!(place.get("a"), None);
+}
+
+#[tokio::test]
 async fn file_that_the_session_removed_twice_is_restored() {
     let place = Place::new();
     place.put("a", "0");
