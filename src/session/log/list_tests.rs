@@ -17,6 +17,7 @@ use super::list::TAIL;
 use super::log_store::LogStore;
 use super::memory_log::{Gate, LogStep, MemoryLog};
 use super::queue::{Queue, Queues};
+use super::shared::MAX_LISTINGS;
 use super::{Log, LogTail, Repair, Snapshots};
 
 /// Logs whose ends cannot be read.
@@ -274,6 +275,39 @@ async fn concurrent_lists_take_turns_at_a_long_log_and_read_it_once() {
     }
     assert_eq!(most_reading.load(Ordering::Relaxed), 1);
     assert_eq!(pieces.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn lists_that_wait_for_others_take_no_thread() {
+    let (gate, permits, arrivals) = Gate::new();
+    let log = MemoryLog::of(b"junk\n").on_step(move |step| {
+        if let LogStep::Tail(_) = step {
+            gate.pass();
+        }
+        Ok(())
+    });
+    let store = LogStore::new(log);
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.max_blocking_threads(MAX_LISTINGS + 1).build();
+    runtime.unwrap().block_on(async {
+        let mut lists = Vec::from_iter((0..2 * MAX_LISTINGS).map(|_| store.list()));
+        for list in &mut lists {
+            assert!(futures::poll!(list).is_pending());
+        }
+        for _ in 0..MAX_LISTINGS {
+            arrivals.recv().unwrap();
+        }
+
+        let mut other_work = tokio::task::spawn_blocking(|| ());
+        while futures::poll!(&mut other_work).is_pending() {
+            assert!(arrivals.try_recv().is_err(), "a list took the last thread");
+            tokio::task::yield_now().await;
+        }
+        drop(permits);
+        for list in join_all(lists).await {
+            assert_eq!(list.unwrap().len(), 1);
+        }
+    });
 }
 
 /// Checks that a session loads while `work` waits for the end of a log.

@@ -205,7 +205,9 @@ impl<L: Log> LogStore<L> {
         in_turn(self.0.queues.readers.as_ref(), move || work(&cancellation)).await
     }
 
-    /// Runs work that reads many logs, or a whole log twice. It delays no work of `reading`.
+    /// Runs work that reads many logs, or a whole log twice. It delays no work of `reading`, and
+    /// takes no thread while [`MAX_LISTINGS`](super::shared::MAX_LISTINGS) others work, also those
+    /// that were dropped and have not ended yet.
     async fn listing<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -213,7 +215,13 @@ impl<L: Log> LogStore<L> {
     {
         let cancellation = Cancellation::default();
         let _cancel_on_drop = cancellation.guard();
-        in_turn(self.0.queues.listers.as_ref(), move || work(&cancellation)).await
+        // The semaphore is never closed.
+        let permit = self.0.listings.clone().acquire_owned().await.ok();
+        let work = move || {
+            let _permit = permit;
+            work(&cancellation)
+        };
+        in_turn(self.0.queues.listers.as_ref(), work).await
     }
 
     async fn writing<T, F>(&self, work: F) -> Result<T>

@@ -17,6 +17,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The turns of the lists of a store: one list at a time has a long part of a log in memory, which
 /// may be as long as the longest record.
+///
+/// A list that is dropped keeps its turn until the present call of the log returns:
+/// [`Log::tail`](super::log::Log::tail) takes no cancellation.
 #[derive(Default)]
 pub(super) struct LongReads(Mutex<()>);
 
