@@ -139,14 +139,16 @@ impl<L: Log> LogShared<L> {
         outcome
     }
 
-    /// Returns the description of a log from its end; `None` if the end does not suffice.
+    /// Returns the description of a log from its end, whose last write is `last_write`; `None` if
+    /// the end does not suffice.
     fn end_summary(
         &self,
         id: &str,
         tail: &LogTail,
+        last_write: Option<(LogSummary, u64, &[u8])>,
         cancellation: &Cancellation,
     ) -> Option<Result<Option<(LogSummary, u64)>>> {
-        let (summary, time, bytes) = last_write(&tail.bytes)?;
+        let (summary, time, bytes) = last_write?;
         if bytes.trim_ascii().is_empty() {
             return Some(Ok(Some((summary, time))));
         }
@@ -185,18 +187,21 @@ impl<L: Log> LogShared<L> {
             };
 
             info.size = Some(tail.size);
-            let known_outcome = self.whole_reads.outcome(id, &tail);
-            let outcome = known_outcome.or_else(|| self.end_summary(id, &tail, cancellation));
-            if let Some(outcome) = outcome {
+            if let Some(outcome) = self.whole_reads.outcome(id, &tail) {
+                break outcome;
+            }
+            let last_write = last_write(&tail.bytes);
+            let next_len = next_len(&tail, len, last_write.is_some());
+            if let Some(outcome) = self.end_summary(id, &tail, last_write, cancellation) {
                 break outcome;
             }
 
-            let next_len = next_len(&tail, len);
             if turn.is_none() && next_len.unwrap_or(tail.size) > SHORT_READ {
                 turn = Some(self.long_reads.wait(cancellation)?);
                 // Another list may have read it meanwhile.
-                end = Ok(Some(tail));
-                continue;
+                if let Some(outcome) = self.whole_reads.outcome(id, &tail) {
+                    break outcome;
+                }
             }
 
             let Some(next_len) = next_len else {
@@ -213,22 +218,25 @@ impl<L: Log> LogShared<L> {
             Err(error) => info.problem = Some(error.to_string().into()),
         }
 
-        // Its end can be read, but the session cannot.
+        self.add_size_problem(id, &mut info);
+        Ok(Some(info))
+    }
+
+    /// Adds the problem of a session that is too large: its end can be read, but the session
+    /// cannot. An earlier problem stays.
+    fn add_size_problem(&self, id: &str, info: &mut SessionInfo) {
         if let Some(size) = info.size.filter(|_| info.problem.is_none())
             && let Err(error) = self.check_size(id, size)
         {
             info.problem = Some(error.to_string().into());
         }
-
-        Ok(Some(info))
     }
 }
 
 /// Returns the number of bytes of a log's end to read next, after `tail`, its last `len` bytes, did
-/// not suffice; `None` if the whole log is read next.
-fn next_len(tail: &LogTail, len: u64) -> Option<u64> {
-    let is_longest = tail.is_whole() || len >= MAX_LINE as u64;
-    if is_longest || last_write(&tail.bytes).is_some() {
+/// not suffice; `None` if the whole log is read next. `has_write` is true if it has a whole write.
+fn next_len(tail: &LogTail, len: u64, has_write: bool) -> Option<u64> {
+    if tail.is_whole() || len >= MAX_LINE as u64 || has_write {
         return None;
     }
     Some(len.saturating_mul(2).max(NEXT_TAIL))
