@@ -253,13 +253,20 @@ async fn list_reads_an_unreadable_last_line_once() {
 
 #[tokio::test]
 async fn concurrent_lists_take_turns_at_a_long_log_and_read_it_once() {
+    const LISTS: usize = MAX_LISTINGS;
     let [reading, most_reading, pieces] = [(); 3].map(|()| Arc::<AtomicUsize>::default());
     let (count, most, piece_count) = (reading, most_reading.clone(), pieces.clone());
+    // The first long read waits until all lists have read what they may read without a turn.
+    let (gate, permits, _arrivals) = Gate::new();
+    let was_gated = AtomicBool::new(false);
     let log = MemoryLog::of(&vec![0; 3 << 20]).on_step(move |step| {
         match step {
+            LogStep::Tail(bytes) if bytes.len() == 1 << 20 => permits.send(()).unwrap(),
             LogStep::Tail(bytes) if bytes.len() > 1 << 20 => {
                 most.fetch_max(count.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-                std::thread::sleep(Duration::from_millis(50));
+                if !was_gated.swap(true, Ordering::Relaxed) {
+                    (0..LISTS).for_each(|_| gate.pass());
+                }
                 count.fetch_sub(1, Ordering::Relaxed);
             }
             LogStep::Piece(_) => {
@@ -270,7 +277,7 @@ async fn concurrent_lists_take_turns_at_a_long_log_and_read_it_once() {
         Ok(())
     });
     let store = LogStore::new(log);
-    for list in join_all((0..4).map(|_| store.list())).await {
+    for list in join_all((0..LISTS).map(|_| store.list())).await {
         assert!(list.unwrap().is_empty(), "no write of it is complete");
     }
     assert_eq!(most_reading.load(Ordering::Relaxed), 1);
