@@ -32,12 +32,21 @@ impl LongReads {
     /// Returns [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) once `cancellation` is
     /// cancelled.
     pub(super) fn wait(&self, cancellation: &Cancellation) -> Result<MutexGuard<'_, ()>> {
+        self.wait_with(cancellation, || sleep(POLL_INTERVAL))
+    }
+
+    /// Waits like [`wait`](Self::wait), with a `pause` between two checks.
+    fn wait_with(
+        &self,
+        cancellation: &Cancellation,
+        mut pause: impl FnMut(),
+    ) -> Result<MutexGuard<'_, ()>> {
         loop {
             check_not_cancelled(cancellation)?;
             match self.0.try_lock() {
                 Ok(turn) => return Ok(turn),
                 Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => sleep(POLL_INTERVAL),
+                Err(TryLockError::WouldBlock) => pause(),
             }
         }
     }
@@ -45,23 +54,18 @@ impl LongReads {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
     use crate::error::ErrorKind;
 
     #[test]
-    fn wait_for_a_turn_ends_when_it_is_cancelled() {
+    fn wait_ends_with_the_other_turn_or_when_it_is_cancelled() {
         let long_reads = LongReads::default();
         let cancellation = Cancellation::default();
-        let turn = long_reads.wait(&cancellation).unwrap();
-        thread::scope(|scope| {
-            let waiter = scope.spawn(|| long_reads.wait(&cancellation).map(drop));
-            cancellation.cancel();
-            let error = waiter.join().unwrap().unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Cancelled);
-        });
-        drop(turn);
-        assert!(long_reads.wait(&Cancellation::default()).is_ok());
+        let mut other_turn = Some(long_reads.wait(&cancellation).unwrap());
+        let outcome = long_reads.wait_with(&cancellation, || drop(other_turn.take()));
+        let _turn = outcome.unwrap();
+
+        let outcome = long_reads.wait_with(&cancellation, || cancellation.cancel());
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Cancelled);
     }
 }
