@@ -123,6 +123,13 @@ fn sources_and_examples() -> Vec<File> {
     all
 }
 
+/// The sources of the library, the examples, the benches and the tests.
+fn all_sources() -> Vec<File> {
+    let mut all = sources_and_examples();
+    all.extend(files(&["benches", "tests"], &["rs"]));
+    all
+}
+
 struct Comment {
     line: usize,
     text: String,
@@ -167,8 +174,7 @@ fn opening(comment: &Comment) -> &str {
 #[test]
 fn doc_comments_open_with_a_noun_or_a_verb() {
     let mut violations = Vec::new();
-    let copied_from = files(&["benches", "tests/kit"], &["rs"]);
-    for file in sources_and_examples().into_iter().chain(copied_from) {
+    for file in all_sources() {
         for comment in doc_comments(&file.text) {
             if QUESTIONS.contains(&opening(&comment)) {
                 let first = comment.text.lines().next().unwrap_or_default();
@@ -186,7 +192,7 @@ fn doc_comments_open_with_a_noun_or_a_verb() {
 #[test]
 fn doc_comments_use_standard_terms() {
     let mut violations = Vec::new();
-    for file in sources_and_examples() {
+    for file in all_sources() {
         for comment in doc_comments(&file.text) {
             for word in forbidden_words(&prose(&comment.text)) {
                 violations.push(format!("{}:{}: `{word}`", file.path, comment.line));
