@@ -283,7 +283,7 @@ mod decoders {
         assert_eq!(ids(&response).len(), CALLS);
     }
 
-    /// Returns a piece of one long text of arguments, each of which may be its end.
+    /// Returns a piece of one long text of arguments. The text may end with each piece.
     fn list(number: usize) -> &'static str {
         if number == 0 { "{\"a\":[[]" } else { ",[]" }
     }

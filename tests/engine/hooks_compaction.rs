@@ -352,7 +352,8 @@ async fn result_is_cut_by_the_token_count_that_the_provider_reports() {
     assert!(EstimateCounter.count_messages(&output.messages) < window);
 }
 
-/// A compactor that is always due, and never shortens anything. It panics if `panics` is set.
+/// A compactor that always reports too many messages, and never shortens anything. It panics if
+/// `panics` is set.
 struct Useless {
     panics: bool,
     count: Arc<AtomicUsize>,

@@ -151,7 +151,7 @@ fn in_mid_answer() -> AgentBuilder {
 #[tokio::test]
 async fn dropping_a_run_catches_a_token_counter_panic() {
     let mut run = in_mid_answer().build().unwrap().run("Go");
-    while futures::poll!(run.next()).is_ready() {}
+    while let Poll::Ready(Some(_)) = futures::poll!(run.next()) {}
     let handle = run.handle();
     drop(run);
 
@@ -159,7 +159,7 @@ async fn dropping_a_run_catches_a_token_counter_panic() {
     assert!(handle.total_usage().output_tokens >= 500);
 
     let mut run = in_mid_answer().build().unwrap().run("Go");
-    while futures::poll!(run.next()).is_ready() {}
+    while let Poll::Ready(Some(_)) = futures::poll!(run.next()) {}
     let unwinding = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
         let _run = run;
         panic!("the first panic");
@@ -186,11 +186,11 @@ async fn model_that_panics_when_it_is_dropped_does_not_reach_the_caller() {
     });
     let agent = agent(model).build().unwrap();
     let mut run = agent.run("Go");
-    while futures::poll!(run.next()).is_ready() {}
+    while let Poll::Ready(Some(_)) = futures::poll!(run.next()) {}
     drop(run);
 
     let mut run = agent.run("Go");
-    while futures::poll!(run.next()).is_ready() {}
+    while let Poll::Ready(Some(_)) = futures::poll!(run.next()) {}
     run.handle().interrupt();
     assert_eq!(run.await.unwrap().end, ExitReason::Interrupted);
 }
@@ -219,7 +219,7 @@ async fn value_that_panics_when_it_is_dropped_does_not_reach_the_caller() {
 #[tokio::test]
 async fn interrupt_with_a_panicking_token_counter_keeps_a_valid_history() {
     let mut run = in_mid_answer().build().unwrap().session("s").run("Go");
-    while futures::poll!(run.next()).is_ready() {}
+    while let Poll::Ready(Some(_)) = futures::poll!(run.next()) {}
     run.handle().interrupt();
     let output = run.await.unwrap();
     assert!(output.usage.output_tokens >= 500, "{:?}", output.usage);
@@ -368,7 +368,7 @@ async fn panic_in_a_cancelled_hook_does_not_change_the_exit_reason() {
 
     let agent = agent(model).tool(echo()).hook(hangs).build().unwrap();
     let mut run = agent.session("s").run("Go");
-    while futures::poll!(run.next()).is_ready() {}
+    while let Poll::Ready(Some(_)) = futures::poll!(run.next()) {}
     run.handle().interrupt();
     let output = run.await.unwrap();
     assert_eq!(output.end, ExitReason::Interrupted);
@@ -390,7 +390,7 @@ async fn panic_in_a_cancelled_stream_does_not_change_the_exit_reason() {
     };
 
     let mut run = agent(model()).build().unwrap().run("Go");
-    while futures::poll!(run.next()).is_ready() {}
+    while let Poll::Ready(Some(_)) = futures::poll!(run.next()) {}
     run.handle().interrupt();
     let output = run.await.unwrap();
     assert_eq!(
@@ -399,7 +399,7 @@ async fn panic_in_a_cancelled_stream_does_not_change_the_exit_reason() {
     );
 
     let mut run = agent(model()).build().unwrap().run("Go");
-    while futures::poll!(run.next()).is_ready() {}
+    while let Poll::Ready(Some(_)) = futures::poll!(run.next()) {}
     drop(run);
 }
 

@@ -153,7 +153,7 @@ async fn commands_end_when_their_host_is_killed() {
     }
 }
 
-/// The variable of a process that has no free file descriptors: its folder.
+/// The variable with the folder of a process without free file descriptors.
 const CROWDED: &str = "AGENTCORE_TEST_CROWDED";
 
 #[tokio::test]

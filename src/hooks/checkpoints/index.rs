@@ -94,7 +94,7 @@ pub(super) struct RewindTarget {
     pub(super) len: u64,
     /// The states that may be overwritten.
     own_states: OwnStates,
-    /// The file was changed from outside in between.
+    /// True if others changed the file in between, to another state than the target.
     pub(super) was_changed_outside: bool,
 }
 
@@ -407,8 +407,8 @@ impl<'a> TargetFold<'a> {
             && !record.rewound
             && let Some(content) = prior_content
         {
-            // A removal by others loses nothing where the target is no file.
-            let is_target = content == FileContent::Absent && target.before == PriorState::Absent;
+            // Nothing is lost where others made the state of the target.
+            let is_target = target.before.file_content() == Some(content);
             target.was_changed_outside |= !is_target && !own_states.contains(content);
         }
 

@@ -80,14 +80,16 @@ impl<L: Log> LogShared<L> {
         Ok(descendants(id, Vec::new(), children.into_list()))
     }
 
-    /// Returns `true` if the session can be read and its last write is older than `age`.
+    /// Returns `true` if the session with this end of its log can be read and its last write is
+    /// older than `age`.
     pub(super) fn is_older(
         &self,
         id: &str,
+        end: Result<Option<LogTail>>,
         age: Duration,
         cancellation: &Cancellation,
     ) -> Result<bool> {
-        let info = self.info(id, self.log.tail(id, TAIL), cancellation)?;
+        let info = self.info(id, end, cancellation)?;
         Ok(info.is_some_and(|info| info.problem.is_none() && info.is_older_than(age)))
     }
 

@@ -14,10 +14,10 @@ use crate::util::sync::lock;
 
 use super::line::{COMMA, LINE_PREFIX, hex};
 use super::list::TAIL;
+use super::listings::MAX_LISTINGS;
 use super::log_store::LogStore;
 use super::memory_log::{Gate, LogStep, MemoryLog};
 use super::queue::{Queue, Queues};
-use super::shared::MAX_LISTINGS;
 use super::{Log, LogTail, Repair, Snapshots};
 
 /// Logs whose ends cannot be read.
@@ -315,6 +315,32 @@ fn lists_that_wait_for_others_take_no_thread() {
             assert_eq!(list.unwrap().len(), 1);
         }
     });
+}
+
+#[tokio::test]
+async fn list_that_is_not_polled_delays_no_other() {
+    let (gate, permits, arrivals) = Gate::new();
+    let log = MemoryLog::of(b"junk\n").on_step(move |step| {
+        if let LogStep::Tail(_) = step {
+            gate.pass();
+        }
+        Ok(())
+    });
+    let store = LogStore::new(log);
+    let mut lists = Vec::from_iter((0..2 * MAX_LISTINGS).map(|_| store.list()));
+    for list in &mut lists {
+        assert!(futures::poll!(list).is_pending());
+    }
+    for _ in 0..MAX_LISTINGS {
+        arrivals.recv().unwrap();
+    }
+    let _unpolled = lists.split_off(MAX_LISTINGS);
+    drop(permits);
+    for list in join_all(lists).await {
+        assert_eq!(list.unwrap().len(), 1);
+    }
+    let other_list = tokio::time::timeout(Duration::from_secs(60), store.list());
+    assert_eq!(other_list.await.unwrap().unwrap().len(), 1);
 }
 
 /// Checks that a session loads while `work` waits for the end of a log.

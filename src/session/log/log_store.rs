@@ -206,7 +206,7 @@ impl<L: Log> LogStore<L> {
     }
 
     /// Runs work that reads many logs, or a whole log twice. It delays no work of `reading`, and
-    /// takes no thread while [`MAX_LISTINGS`](super::shared::MAX_LISTINGS) others work, also those
+    /// takes no thread while [`MAX_LISTINGS`](super::listings::MAX_LISTINGS) others work, also those
     /// that were dropped and have not ended yet.
     async fn listing<T, F>(&self, work: F) -> Result<T>
     where
@@ -215,8 +215,7 @@ impl<L: Log> LogStore<L> {
     {
         let cancellation = Cancellation::default();
         let _cancel_on_drop = cancellation.guard();
-        // The semaphore is never closed.
-        let permit = self.0.listings.clone().acquire_owned().await.ok();
+        let permit = self.0.listings.permit().await;
         let work = move || {
             let _permit = permit;
             work(&cancellation)

@@ -44,6 +44,7 @@ mod line_writer;
 mod list;
 #[cfg(test)]
 mod list_tests;
+mod listings;
 #[cfg(test)]
 mod load_tests;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]

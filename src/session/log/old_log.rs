@@ -21,21 +21,22 @@ impl<L: Log> LogShared<L> {
         age: Duration,
         cancellation: &Cancellation,
     ) -> Result<Option<(LogEnd, u64)>> {
-        if !self.is_older(id, age, cancellation)? {
+        let tail = self.log.tail(id, TAIL);
+        let end = tail.as_ref().ok().and_then(Option::as_ref).map(LogEnd::of);
+        if !self.is_older(id, tail, age, cancellation)? {
             return Ok(None);
         }
 
         // Lists read only the end of a log; before a removal, all of it is read.
-        let outcome = self.log.tail(id, TAIL).and_then(|tail| {
-            let end = tail.map(|tail| LogEnd::of(&tail));
-            // Counted as a removal counts it: where parts are missing, it may differ with the length.
-            let size = self.log.tail(id, 1)?.map(|tail| tail.size);
+        let outcome = self.log.tail(id, 1).and_then(|tail| {
+            // Counted as a removal counts it: where parts of a log are missing, a longer end may
+            // give another size.
+            let size = tail.map(|tail| tail.size);
             let scan = self.read_whole(id, cancellation, LogFold::new(id))?;
             Ok(end.zip(size).zip(scan))
         });
         match outcome {
-            // It may have been written since the look at its end. Where parts of a log are missing,
-            // fewer bytes were read than a removal counts.
+            // It may have been written since the look at its end.
             Ok(log) => Ok(log
                 .filter(|(_, scan)| is_older_than(scan.fold.updated, age))
                 .map(|(log, _)| log)),

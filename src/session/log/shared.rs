@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::Semaphore;
-
 use crate::error::{Error, ErrorKind, Result};
 
 use super::clock::Clock;
 use super::group::WaitingWrites;
+use super::listings::Listings;
 use super::log::Log;
 use super::long_reads::LongReads;
 use super::memory_limit::{MemoryLimit, max_memory};
@@ -22,11 +21,6 @@ const END: u64 = 64 * 1024;
 
 /// The default maximum size of a log, in bytes.
 pub(super) const MAX_LOG: u64 = 256 * 1024 * 1024;
-
-/// The maximum number of lists and similar calls of a store that have a thread at the same time.
-/// Without it, those that wait for a turn to read a long log could take all threads for blocking
-/// work.
-pub(super) const MAX_LISTINGS: usize = 4;
 
 /// The state of a store, which its clones share.
 pub(super) struct LogShared<L: Log> {
@@ -41,7 +35,7 @@ pub(super) struct LogShared<L: Log> {
     pub(super) waiting_writes: WaitingWrites<L>,
     pub(super) whole_reads: WholeReads,
     /// A permit for each list or similar call that may have a thread.
-    pub(super) listings: Arc<Semaphore>,
+    pub(super) listings: Arc<Listings>,
     pub(super) long_reads: LongReads,
     /// The sessions in use.
     pub(super) slots: Mutex<HashMap<Arc<str>, SessionSlot<L>>>,
@@ -58,7 +52,7 @@ impl<L: Log> LogShared<L> {
             queues: Queues::default(),
             waiting_writes: WaitingWrites::default(),
             whole_reads: WholeReads::default(),
-            listings: Arc::new(Semaphore::new(MAX_LISTINGS)),
+            listings: Arc::default(),
             long_reads: LongReads::default(),
             slots: Mutex::default(),
         }

@@ -156,7 +156,8 @@ async fn session_that_cannot_be_removed_does_not_keep_later_ones() {
 #[cfg(target_os = "linux")]
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Waits until a thread waits for the lock of this file. Returns `false` if `is_over` does first.
+/// Waits until a thread waits for the lock of this file. Returns `false` if `is_over` returns
+/// `true` first.
 #[cfg(target_os = "linux")]
 fn await_waiter(path: &Path, is_over: impl Fn() -> bool) -> bool {
     use std::os::unix::fs::MetadataExt;
