@@ -75,7 +75,7 @@ impl SessionStore for Logging {
 
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
         SessionStore::save(&self.inner, lease, state).await?;
-        let last = state.messages.last().map(shown).unwrap_or_default();
+        let last = state.messages.last().map(describe).unwrap_or_default();
         self.done(format!(
             "saved up to {last}, {} pending",
             state.pending.len()
