@@ -5,9 +5,8 @@ use crate::permission::programs::{Arguments, Program};
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::arrivals;
 use super::context::Context;
-use super::listing::BRANCH;
 use super::row::Row;
-use super::word::{Part, Word};
+use super::word::Word;
 
 /// Notes the effects of a subcommand that are not in its row.
 pub(super) fn git(cx: &mut Context, row: &Row<'_>, start: usize) {
@@ -34,7 +33,6 @@ pub(super) fn git(cx: &mut Context, row: &Row<'_>, start: usize) {
         super::peel::guess_tails(cx, "git", command, 1);
     }
 
-    branches(cx, row, &subcommand);
     copies(cx, &subcommand, &first, arguments);
     arrivals::checked_out(cx, row, &subcommand, &first);
     if subcommand == "init" && has_template(command, start, arguments) {
@@ -76,25 +74,6 @@ fn finds_any(program: &Program, words: &[String], arguments: &Arguments<'_>) -> 
             .iter()
             .any(|word| word.starts_with(":^") || word.starts_with(":!"))
             && (program.takes("tree") || program.takes("cut"))
-}
-
-/// Notes the words that are names of branches, which git takes for no files. The first operand of
-/// some subcommands is a repository, which may be a folder.
-fn branches(cx: &mut Context, row: &Row<'_>, subcommand: &str) {
-    let repositories = match subcommand {
-        "fetch" | "pull" | "push" => 1,
-        "branch" | "merge" | "rebase" | "tag" => 0,
-        _ => return,
-    };
-    let is_branch = |part: &Part| part.variable() == Some(BRANCH);
-    let is_name = |at: &&usize| {
-        let mut parts = row.command.argv[**at].parts.iter();
-        let is_known = |part: &Part| is_branch(part) || part.text().is_some();
-        parts.clone().all(is_known) && parts.any(is_branch)
-    };
-    let names = row.arguments.operand_indices.iter().skip(repositories);
-    let texts = &mut cx.analysis.commands[row.index].texts;
-    texts.extend(names.filter(is_name));
 }
 
 /// Notes that a subcommand reads all files of the repository.

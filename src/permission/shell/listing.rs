@@ -7,7 +7,7 @@ use super::peel::git_files;
 use super::word::{LISTED, Part, Word};
 
 /// The name of a value that is the name of the current branch.
-pub(super) const BRANCH: &str = "/branch";
+const BRANCH: &str = "/branch";
 
 /// Returns the value of a substitution, of which the commands have the indices from `first` on.
 pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
@@ -17,9 +17,7 @@ pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();
     let name = match words[..] {
         _ if prints_number(&words) => Some("#"),
-        ["git", "branch", "--show-current"] | ["git", "rev-parse", "--abbrev-ref", "HEAD"] => {
-            Some(BRANCH)
-        }
+        ["git", "branch", "--show-current"] => Some(BRANCH),
         ["basename", path] if !path.starts_with('-') => list(cx, last_name(path)),
         ["basename", path, ending] if !path.starts_with('-') => {
             let name = last_name(path);

@@ -5,7 +5,6 @@ use crate::permission::programs::{Dash, Program, UnknownOption, is_uncertain};
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::context::Context;
 use super::environment::is_outer;
-use super::listing::BRANCH;
 use super::row::Row;
 use super::sql::is_plain_sql;
 use super::word::{Part, Word};
@@ -347,10 +346,6 @@ pub(super) fn runs(
 /// Returns `true` if a word that is only known when the command runs may be an option.
 fn may_be_option(cx: &Context, word: &Word) -> bool {
     let variable = word.parts.first().and_then(Part::variable);
-    // The name of a branch begins with no dash.
-    if variable == Some(BRANCH) && word.parts.len() == 1 {
-        return false;
-    }
     !variable.is_some_and(|variable| {
         is_outer(variable)
             && !cx.constants.contains_key(variable)

@@ -6,7 +6,6 @@ use super::analysis::{Subcommand, Tree, Use};
 use super::context::Context;
 use super::found::has_found;
 use super::inputs::is_pipe;
-use super::listing::BRANCH;
 use super::row::Row;
 use super::word::{Part, Word};
 
@@ -139,14 +138,13 @@ pub(super) fn subcommand(
     let globals = argv[1..start].iter().filter(|word| word.starts_with_dash());
     let globals = globals.map(Word::literal_prefix);
     let options: Vec<String> = globals.chain(arguments.names.iter().cloned()).collect();
-    // The name of a branch, or a range that begins with the hash of a commit, is no option.
-    let is_revision = |word: &Word| match &word.parts[..] {
-        [name] => name.variable() == Some(BRANCH),
+    // The hash of a commit begins a range.
+    let is_range = |word: &Word| match &word.parts[..] {
         [first, Part::Text { text, .. }, ..] => first.is_number() && text.starts_with(".."),
         _ => false,
     };
     let mut uncertain = arguments.uncertain.iter().map(|at| &argv[*at]);
-    let is_open = uncertain.any(|word| !has_fixed_end(word) && !is_revision(word));
+    let is_open = uncertain.any(|word| !has_fixed_end(word) && !is_range(word));
     setting_files(cx, name, &words, &options);
     cx.analysis.commands[index].subcommand = Some(Subcommand {
         words,
