@@ -258,7 +258,6 @@ impl Policy<'_> {
         let targets = paths.targets(self.context, self.disk).chain(trees());
         let links = paths.used(&[Use::Linked]);
         let work_folders = paths.work_folders.iter();
-        let shell_paths = protected_paths.for_shell();
         let mut words = written_paths
             .filter(|word| protected_paths.contain_or_are(&path_of(word)) || word.is_led())
             .chain(targets.filter(is_target))
@@ -267,7 +266,7 @@ impl Policy<'_> {
             .chain(links.filter(|word| path_of(word).has_within(self.context)))
             .chain(self.protected_changes(paths))
             .chain(self.changes_of_git(paths))
-            .chain(work_folders.filter(|word| shell_paths.contain(&path_of(word).known())));
+            .chain(work_folders.filter(|word| protected_paths.contain(&path_of(word).known())));
         words.next().map(|word| word.word.to_string())
     }
 
@@ -280,14 +279,8 @@ impl Policy<'_> {
                 return false;
             }
             let path = paths.path_of(path_word, self.context).known();
-            // What only may run has the patterns of other programs, such as `find`, in its words.
-            let protected_paths = if word_use.is_guessed {
-                self.protected_paths
-            } else {
-                self.protected_paths.for_shell()
-            };
             if !word_use.is_replaced {
-                return protected_paths.contain(&path);
+                return self.protected_paths.contain(&path);
             }
 
             // All that is in this folder may be changed, but the folder itself remains.
@@ -295,7 +288,7 @@ impl Policy<'_> {
             // A name that the command makes may be any name.
             word_use.is_written && (path_word.is_made || path_word.is_led())
                 || is_cut && path.has_within(self.context)
-                || protected_paths.contain_or_are(&path)
+                || self.protected_paths.contain_or_are(&path)
         });
         words.map(|(path_word, _)| path_word)
     }

@@ -22,8 +22,6 @@ pub(super) struct WordUse {
     /// False if the word is in a text that the program is given as input, or in one that only may
     /// run.
     pub(super) is_certain: bool,
-    /// True if the command of the word only may run.
-    pub(super) is_guessed: bool,
     /// True if the program is git, which takes some words for names of commits and branches.
     pub(super) is_git: bool,
 }
@@ -104,7 +102,6 @@ pub(super) fn path_words(
                     is_replaced: is_replaced && !whole.is_kept,
                     is_written: writes && !whole.is_kept,
                     is_certain: is_certain && !may_be_text,
-                    is_guessed: command.guessed,
                     is_git,
                 };
                 ((at, whole.word), (word, word_use))

@@ -199,20 +199,9 @@ pub(super) struct ProtectedPaths<'a> {
     pub(super) memory: &'a [String],
     pub(super) context: &'a PathContext,
     pub(super) disk: &'a Disk,
-    /// True if wildcards in the names of folders are those of a shell.
-    pub(super) expands_folders: bool,
 }
 
 impl ProtectedPaths<'_> {
-    /// Returns the same paths, for words that a shell expands: their wildcards match names of one
-    /// folder each.
-    pub(super) fn for_shell(self) -> Self {
-        Self {
-            expands_folders: true,
-            ..self
-        }
-    }
-
     /// Returns `true` if a text has a piece of the name of a protected file, even if quotes and
     /// other marks of the shell divide the name.
     pub(super) fn may_be_in_pieces(&self, text: &str) -> bool {
@@ -297,41 +286,8 @@ impl ProtectedPaths<'_> {
         let is_protected =
             |path: &PathOf| predicate(&path.compared(&context), &context) && !self.is_memory(path);
         is_protected(path)
-            && self
-                .expansions(path)
+            && expansions(path, self.context, self.disk)
                 .is_none_or(|paths| paths.iter().any(is_protected))
-    }
-
-    /// Returns the existing files that a path with wildcards is expanded to: a shell makes no
-    /// others of it. Names behind the last wildcard also count by themselves. `None` if the path
-    /// has no wildcards, or if they cannot be looked up.
-    fn expansions(&self, path: &PathOf) -> Option<Vec<PathOf>> {
-        let has_wildcards = |path: &Vec<Segment>| !path.iter().all(is_literal);
-        if !self.context.follows_links || !path.0.iter().any(has_wildcards) {
-            return None;
-        }
-        let is_found = |folder: &Segment| {
-            is_literal(folder) || self.expands_folders && begins_without_dot(folder)
-        };
-        let expand = |path: &Vec<Segment>| {
-            let (_, folders) = path.split_last()?;
-            if !folders.iter().all(is_found) {
-                return None;
-            }
-            let Some(at) = path.iter().rposition(|name| !is_literal(name)) else {
-                // The target of a link that the wildcards match.
-                return Some(vec![PathOf(vec![path.clone()])]);
-            };
-            let behind = path[at + 1..].to_vec();
-            let behind = (!behind.is_empty()).then(|| PathOf(vec![behind]));
-            // A shell may be set to expand to hidden files.
-            let paths = self.disk.expand(path, true)?.into_iter();
-            let no_context = PathContext::default();
-            let paths = paths.map(|path| PathOf::of_text(&path, &no_context));
-            Some(paths.chain(behind).collect())
-        };
-        let paths: Option<Vec<_>> = path.0.iter().map(expand).collect();
-        Some(paths?.concat())
     }
 
     /// Returns `true` if the path is certainly one of the memory. Links are not followed, for a
@@ -360,7 +316,28 @@ fn in_workspace(path: &str, context: &PathContext) -> String {
     real_suffix().unwrap_or_else(|| path.to_owned())
 }
 
-/// Returns `true` for a name whose beginning is not a written dot.
-fn begins_without_dot(segment: &Segment) -> bool {
-    matches!(segment, Segment::Name(name) if name.first() != Some(&GlobToken::Char('.')))
+/// Returns the existing files that a path with wildcards in its last name is expanded to: a shell
+/// makes no others of it. `None` if the path has no wildcards, or if they cannot be looked up.
+fn expansions(path: &PathOf, context: &PathContext, disk: &Disk) -> Option<Vec<PathOf>> {
+    let has_wildcards = |path: &Vec<Segment>| !path.iter().all(is_literal);
+    if !context.follows_links || !path.0.iter().any(has_wildcards) {
+        return None;
+    }
+    let expand = |path: &Vec<Segment>| {
+        let (last, folders) = path.split_last()?;
+        if !folders.iter().all(is_literal) {
+            return None;
+        }
+        if is_literal(last) {
+            // The target of a link that the wildcards match.
+            return Some(vec![PathOf(vec![path.clone()])]);
+        }
+        // A shell may be set to expand to hidden files.
+        let paths = disk.expand(path, true)?.into_iter();
+        let no_context = PathContext::default();
+        let paths = paths.map(|path| PathOf::of_text(&path, &no_context));
+        Some(paths.collect())
+    };
+    let paths: Option<Vec<_>> = path.0.iter().map(expand).collect();
+    Some(paths?.concat())
 }

@@ -421,7 +421,6 @@ impl PermissionRules {
                 memory: memory_paths,
                 context: &self.context,
                 disk,
-                expands_folders: false,
             },
             mode: self.mode.unwrap_or(mode),
         };
