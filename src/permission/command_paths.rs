@@ -81,12 +81,16 @@ impl CommandPaths {
         let folders = Folders::of(analysis, context);
         let mut links = Links::new(Cow::Borrowed(&folders), context, disk);
         let leads = leads(analysis, context, disk, &mut links);
-        let mut make_path_word = |word: &Word, is_certain| PathWord {
-            word: word.clone(),
-            link_targets: links.of_word(word),
-            is_certain,
-            is_made: analysis.makes(word),
-            lead: leads.get(word).copied().unwrap_or(Match::No),
+        let mut make_path_word = |word: &Word, is_certain| {
+            // Rules are compared with the wildcards, so links that these match count.
+            let pattern = with_wildcards(word);
+            PathWord {
+                word: word.clone(),
+                link_targets: links.of_word(pattern.as_ref().unwrap_or(word)),
+                is_certain,
+                is_made: analysis.makes(word),
+                lead: leads.get(word).copied().unwrap_or(Match::No),
+            }
         };
 
         let reopened = reopened(analysis, context, &folders);

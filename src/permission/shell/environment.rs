@@ -42,7 +42,14 @@ pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
         return text.is_some_and(|text| only_values.contains(&&*text));
     }
 
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:=+*-/@".contains(c);
+    // Makefiles put these in front of a program.
+    let may_be_program = matches!(name, "DEBUG" | "V" | "VERBOSE");
+    let marks = if may_be_program {
+        "_.,:=+*-@"
+    } else {
+        "_.,:=+*-/@"
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || marks.contains(c);
     let is_file = |value: &str| value.starts_with(['/', ':']) || value.contains("..");
     HARMLESS.split(' ').any(|known| known == name)
         && value.is_some_and(|value| {

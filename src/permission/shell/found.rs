@@ -44,15 +44,15 @@ impl Found {
     }
 }
 
-/// Returns `true` if `find` selects files by other tests than names, or deletes them. A test that
-/// is negated only leaves files out.
+/// Returns `true` if `find` selects files by other tests than names, or deletes them. A negated
+/// test only leaves files out; a negated `-delete` still deletes.
 fn has_other_tests(argv: &[Word]) -> bool {
-    const OTHERS: &str = "-delete -iname -path -ipath -wholename -iwholename -regex -iregex -empty";
+    const OTHERS: &str = "-iname -path -ipath -wholename -iwholename -regex -iregex -empty";
     let is_negation = |word: &Word| word.is("!") || word.is("-not");
     let mut pairs = argv.windows(2);
     pairs.any(|pair| {
         let mut others = OTHERS.split(' ');
-        !is_negation(&pair[0]) && others.any(|other| pair[1].is(other))
+        pair[1].is("-delete") || !is_negation(&pair[0]) && others.any(|other| pair[1].is(other))
     })
 }
 

@@ -287,20 +287,40 @@ impl Tests {
     }
 }
 
+/// Returns `true` for an option in front of the folders that `find` searches.
+fn is_switch(text: &str) -> bool {
+    let letters = text.strip_prefix('-').unwrap_or_default();
+    let is_letters = letters.bytes().all(|byte| b"EHLPXdsx".contains(&byte));
+    !letters.is_empty() && (letters.starts_with('O') || is_letters)
+}
+
 /// Returns the files and folders that `find` searches.
 fn starts(argv: &[Word]) -> Vec<Word> {
     if argv.iter().any(|word| word.is("-files0-from")) {
         return vec![Word::made()];
     }
-    let mut starts: Vec<Word> = argv[1..]
-        .iter()
-        .take_while(|word| {
-            let prefix = word.literal_prefix();
-            !prefix.starts_with(['-', '(', '!']) || matches!(&*prefix, "-L" | "-P" | "-H")
-        })
-        .filter(|word| !word.starts_with_dash())
-        .cloned()
-        .collect();
+    let mut start = 1;
+    while let Some(text) = argv.get(start).and_then(Word::literal) {
+        match &*text {
+            "--" => {
+                start += 1;
+                break;
+            }
+            "-D" => start += 2,
+            // BSD's find takes a folder after it.
+            "-f" => return vec![Word::made()],
+            text if is_switch(text) => start += 1,
+            _ => break,
+        }
+    }
+
+    let is_start = |word: &&Word| {
+        let prefix = word.literal_prefix();
+        let is_test = prefix.starts_with('-') && prefix.len() > 1;
+        !is_test && !matches!(&*prefix, "(" | "!" | ")" | ",")
+    };
+    let words = argv.get(start..).unwrap_or_default().iter();
+    let mut starts: Vec<Word> = words.take_while(is_start).cloned().collect();
     if starts.is_empty() {
         starts.push(Word::from_text("."));
     }

@@ -46,9 +46,10 @@ pub(super) fn derived(cx: &mut Context, row: &Row<'_>) {
     for (word, at) in words.iter().zip(&row.arguments.operand_indices) {
         let names = ENDINGS.map(|ending| joined(word, &format!(".{ending}")));
         // What `find` finds lies below the folders that it searches, and a pipe has no other name.
-        let is_text = (has_found(word) || is_pipe(word))
-            && cx.analysis.commands[row.index].texts.contains(at);
-        if program.takes_any(&["stem", "ending"]) && !is_text {
+        let is_text = || {
+            (has_found(word) || is_pipe(word)) && cx.analysis.commands[row.index].texts.contains(at)
+        };
+        if program.takes_any(&["stem", "ending"]) && !is_text() {
             // gzip looks for these as well.
             let others = [".z", "-z"].map(|ending| joined(word, ending));
             let names = names.iter().chain(&others);
