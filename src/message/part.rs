@@ -316,8 +316,8 @@ impl ToolCall {
         self
     }
 
-    /// Makes a call whose arguments are nested too deep to be stored a call whose arguments could
-    /// not be parsed, and removes further fields that are nested too deep.
+    /// Replaces arguments that are nested too deep to be stored by `null`, as if they could not be
+    /// parsed, and removes further fields that are nested too deep.
     pub(crate) fn limit_depth(&mut self) {
         self.extra
             .take_if(|fields| is_text_too_deep(fields.raw.get()));
@@ -326,8 +326,8 @@ impl ToolCall {
         }
         dismantle_shared(std::mem::take(&mut self.args));
         if !self.raw_args.as_deref().is_some_and(is_text_too_deep) {
-            // A text that is nested too deep as well: the error result takes its reason from it. It
-            // is neither stored nor sent.
+            // The error result takes its reason from the raw text, so that it must be nested too
+            // deep as well. It is neither stored nor sent.
             self.raw_args = Some("[".repeat(MAX_JSON_DEPTH + 1).into());
         }
     }

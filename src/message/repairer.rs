@@ -151,8 +151,8 @@ impl Repairer<'_> {
             .insert(self.slots[slot].call.id.clone());
     }
 
-    /// Marks calls whose arguments are incomplete. A call that has a result got an error result
-    /// when it arrived, and stays.
+    /// Marks calls with incomplete arguments as dropped, unless they are pending or have a result:
+    /// the error result that they got when they arrived.
     fn drop_cut_off_calls(&mut self) {
         for slot in 0..self.slots.len() {
             let Slot {
@@ -196,7 +196,7 @@ impl Repairer<'_> {
                 _ => old_id.clone(),
             };
 
-            // An empty id is numbered from 1; a repeated one from 2.
+            // The first new id is `base` for an empty id, and `base_2` for a repeated one.
             let count = counts
                 .entry(base.clone())
                 .or_insert(usize::from(!old_id.is_empty()));
@@ -362,8 +362,8 @@ impl Repairer<'_> {
     }
 }
 
-/// Inserts the first free id of `base`, `base_2`, `base_3` and so on, and returns it. `count` is
-/// raised with each; it begins with the number of those that were tried before.
+/// Inserts the first free id of `base`, `base_2`, `base_3` and so on, and returns it. `count`
+/// is the number of these ids that were tried before; each try increases it.
 fn insert_free_id(ids: &mut HashSet<Arc<str>>, base: &Arc<str>, count: &mut usize) -> Arc<str> {
     loop {
         *count += 1;

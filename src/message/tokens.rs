@@ -98,16 +98,16 @@ const PER_IMAGE: u64 = 1_600;
 /// an image.
 const PER_PAGE: u64 = 3_000;
 
-/// The bytes of a page: more than typeset text takes, some 20,000, and less than a scan, some
-/// 500,000. Both are then wrong by the same factor.
+/// The assumed bytes of a page: between a page of text (some 20,000) and a scanned page (some
+/// 500,000), so that the estimates of both are wrong by the same factor.
 const PAGE_BYTES: u64 = 100_000;
 
-/// The maximum number of pages that are counted. Providers accept few more in a request, and none
-/// beyond its window.
+/// The maximum number of pages that are counted. Providers accept few more in a request, and no
+/// request that exceeds the window of the model.
 const MAX_PAGES: u64 = 100;
 
-/// Returns the estimated number of pages of a document, or of as many bytes of a recording. It is
-/// not read for that.
+/// Returns the estimated number of pages of a document, or of as many bytes of a recording. Uses
+/// only the length of the data.
 fn pages(media: &Media) -> u64 {
     match &media.source {
         MediaSource::Base64(data) => {

@@ -26,7 +26,7 @@ const MAX_USER_BYTES: usize = 1024 * 1024;
 /// to eighty times as much memory as text.
 const MAX_USER_MEMORY: usize = 8 * 1024 * 1024;
 
-/// The maximum memory of the tools of all users, in bytes.
+/// The maximum memory of the tools that users have in addition to those for all users, in bytes.
 const MAX_TOTAL_MEMORY: usize = 64 * 1024 * 1024;
 
 /// The memory of a tool without its description and parameters, in bytes.
@@ -62,9 +62,9 @@ struct UserEntry {
 /// their own user, whether or not their configuration names them. A tool that is registered or
 /// removed has effect in the next turn of every run.
 ///
-/// The tools of all users together take at most 64 MiB of memory, each 1 KiB in addition to its
-/// description and its parameters. Beyond that, the tools of the users whose agents used theirs
-/// longest ago are removed, with a warning in the log.
+/// The tools that were added by [`register_for`](ToolStore::register_for) take at most 64 MiB of
+/// memory together, each 1 KiB in addition to its description and its parameters. Beyond that, the
+/// tools of the users whose agents used theirs longest ago are removed, with a warning in the log.
 ///
 /// ```
 /// use agentcore::registry::ToolStore;
@@ -87,16 +87,17 @@ pub struct ToolStore(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     tools: Mutex<StoredTools>,
+    /// The number of changes so far.
     version: AtomicU64,
 }
 
-/// The tools of all users.
+/// The tools of a store: those for all users, and those of each user.
 #[derive(Default)]
 struct StoredTools {
     /// The tools for all users.
     common: ToolsByName,
     users: HashMap<Arc<str>, UserEntry>,
-    /// The memory of the tools of all users.
+    /// The memory of the tools in `users`, in bytes.
     memory: usize,
     /// The number of uses so far.
     uses: u64,
@@ -262,7 +263,7 @@ impl ToolStore {
     }
 }
 
-/// Checks a tool, whose name must be free.
+/// Checks a tool, whose name must not be that of a tool of this crate.
 fn check(tool: &dyn Tool) -> Result<()> {
     check_tool(tool)?;
     if reserved_tool_names().contains(&tool.name()) {

@@ -272,7 +272,7 @@ async fn exact_count_below_the_estimate_does_not_compact() {
 
 #[tokio::test]
 async fn count_is_the_base_of_later_estimates() {
-    // The model is asked again once more than a tenth of the tokens is estimated.
+    // Another count is requested once more than a tenth of the tokens is estimated.
     let model = Counting::fixed(turns(12), 850);
     let (messages, output) = run(&model, NEAR[0]).await;
     assert_eq!(output.text, "done");

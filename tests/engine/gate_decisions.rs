@@ -39,9 +39,9 @@ async fn result(agent: AgentBuilder) -> String {
 
 /// Gives one answer to every question, and records the questions and the arguments shown with them.
 #[derive(Clone)]
-struct Keeps(Answer, Arc<Mutex<Vec<(String, Value)>>>);
+struct RecordingConfirmer(Answer, Arc<Mutex<Vec<(String, Value)>>>);
 
-impl Keeps {
+impl RecordingConfirmer {
     fn new(answer: Answer) -> Self {
         Self(answer, Arc::default())
     }
@@ -52,7 +52,7 @@ impl Keeps {
 }
 
 #[async_trait]
-impl Confirmer for Keeps {
+impl Confirmer for RecordingConfirmer {
     async fn confirm(&self, request: &PermissionRequest, _asking: &Asking) -> Answer {
         let shown = (request.question.clone(), (*request.input).clone());
         self.1.lock().unwrap().push(shown);
@@ -113,7 +113,7 @@ async fn contexts_of_several_gates_are_added_once_each() {
 #[tokio::test]
 async fn question_of_a_gate_is_about_the_arguments_it_sets() {
     let log = Log::default();
-    let person = Keeps::new(Answer::Allow);
+    let person = RecordingConfirmer::new(Answer::Allow);
     let asks = ToolDecision::ask("two?").with_args(json!({"n": 2}));
     let agent = acting(&log)
         .permissions(deciding(asks))
@@ -126,7 +126,7 @@ async fn question_of_a_gate_is_about_the_arguments_it_sets() {
 #[tokio::test]
 async fn questions_prefer_rules_to_hooks_and_hooks_to_the_mode() {
     let log = Log::default();
-    let person = Keeps::new(Answer::Allow);
+    let person = RecordingConfirmer::new(Answer::Allow);
     let (mode, rule) = (
         ToolDecision::ask("mode?"),
         ToolDecision::ask_by_rule("rule?"),

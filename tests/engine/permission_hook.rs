@@ -271,7 +271,7 @@ async fn gates_added_to_a_run_end_with_it() {
 }
 
 /// A tool without declared accesses may do anything with the file or address that an argument
-/// names.
+/// names. A command can only be run.
 #[tokio::test]
 async fn question_about_a_guessed_access_names_no_action() {
     for (argument, value, expected) in [

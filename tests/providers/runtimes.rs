@@ -59,10 +59,11 @@ fn model_works_after_its_first_runtime_has_ended() {
 fn idle_runtime_does_not_block_another() {
     let (_runtime, server) = server();
     let (first, second) = (single(), single());
-    for own in [None, Some(Duration::from_secs(7))] {
+    // Models with the same connect timeout share a client; no other test has this one.
+    for connect_timeout in [None, Some(Duration::from_secs(7))] {
         let before = server.connections();
         let mut model = OpenAi::compatible(server.url(), "m").idle_timeout(Duration::from_secs(60));
-        if let Some(timeout) = own {
+        if let Some(timeout) = connect_timeout {
             model = model.connect_timeout(timeout);
         }
 

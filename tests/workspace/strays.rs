@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use agentcore::backend::{Backend, Command, LocalBackend};
 
-use crate::kit::processes::{LIMIT, dies, is_alive, pid_in, timed_out, until};
+use crate::kit::processes::{LIMIT, dies, is_alive, pid_in, timed_out};
 use crate::kit::workspace::Workspace;
 
 /// A script that starts its next generation in a new session after 2 ms, 2,000 times at most.
@@ -19,7 +19,8 @@ sleep 0.002
 setsid sh chain.sh $(($1 - 1)) \"$2\" &
 ";
 
-/// Waits until the stray runs before the command ends.
+/// The end of a script: it waits for the stray, so that the command does not end before the stray
+/// runs.
 const IS_UP: &str = "until [ -s one ]; do sleep 0.01; done";
 
 /// Returns the number of processes that have this text among their arguments.
@@ -43,10 +44,11 @@ fn backends(workspace: &Workspace) -> [LocalBackend; 2] {
 /// Runs a command that starts a stray and ends. Checks that the stray, which writes its id to
 /// `one`, ends too.
 async fn assert_ends(stray: &str) {
-    for with in 0..2 {
+    for backend_index in 0..2 {
         let workspace = Workspace::new();
         let command = Command::new(format!("{stray}\n{IS_UP}"));
-        let output = backends(&workspace)[with].execute(command).await.unwrap();
+        let backend = &backends(&workspace)[backend_index];
+        let output = backend.execute(command).await.unwrap();
         assert!(output.is_success(), "{stray}: {output:?}");
         dies(pid_in(&workspace.root.join("one")).await).await;
     }
@@ -69,12 +71,15 @@ async fn cgroup(workspace: &Workspace) -> Option<PathBuf> {
 async fn process_that_forks_every_2_ms_ends_with_its_command() {
     for round in 0..12 {
         let workspace = Workspace::new();
-        let backend = &backends(&workspace)[round % 3 / 2];
+        // Every third round has cgroups, with both forms of the command.
+        let has_cgroups = round % 3 == 2;
+        let backend = &backends(&workspace)[usize::from(has_cgroups)];
         workspace.put("chain.sh", CHAIN);
         let root = workspace.root.display();
         let wait = "until [ -s beat ] && [ $(cat beat) -lt 1990 ]; do sleep 0.01; done";
 
-        // The second form can be identified only by the variable.
+        // The second form closes the pipes of the command, so that it can be identified only by the
+        // variable `AGENTCORE_COMMAND`.
         let close = ["", "9<&- >/dev/null 2>&1"][round % 2];
         let command = format!("setsid sh chain.sh 2000 '{root}' {close} & {wait}");
         let output = backend.execute(Command::new(command)).await;
@@ -110,10 +115,10 @@ async fn process_identified_by_its_parent_only_ends_with_its_command() {
     assert_ends(&format!("({stray} & wait) &")).await;
 
     // The parent ends first, by the signal to the group.
-    for with in 0..2 {
+    for backend_index in 0..2 {
         let workspace = Workspace::new();
         let command = Command::new(format!("({stray} & wait)")).with_timeout(LIMIT);
-        let backend = backends(&workspace)[with].clone();
+        let backend = &backends(&workspace)[backend_index];
         let one = workspace.root.join("one");
         let (output, pid) = timed_out(backend.execute(command), pid_in(&one), LIMIT).await;
         assert!(output.unwrap().timed_out);
@@ -214,7 +219,7 @@ async fn process_of_a_dropped_backend_ends() {
     backend.start(Command::new(stray)).await.unwrap();
     let pid = pid_in(&workspace.root.join("one")).await;
     drop(backend);
-    until("it goes on", || !is_alive(pid)).await;
+    dies(pid).await;
 }
 
 /// A process that can be identified only by its cgroup: it has left the group and the session, and

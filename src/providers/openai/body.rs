@@ -113,7 +113,7 @@ fn check_openai(
     if !dialect.has_openai_models() {
         return Ok(());
     }
-    // A deployment may have any name.
+    // A deployment may have any name: the first check ignores a family that is guessed from it.
     let named_family = family.filter(|family| dialect.is_openai() || !family.is_guess);
     check_family(request, model, named_family, dialect)?;
     check_highest_effort(request, model, family, dialect)

@@ -132,9 +132,9 @@ impl<L: Log> LogShared<L> {
         let end = LogEnd::of(&tail);
         drop(tail);
         let outcome = match self.read_whole(id, cancellation, LogFold::new(id)) {
-            // It was removed, and may be back with the same end.
+            // The log was removed. This is not remembered: a new log may have the same end.
             Ok(None) => return Ok(None),
-            Ok(Some(scan)) => whole_summary(&scan),
+            Ok(Some(scan)) => summary_of_scan(&scan),
             Err(error) => Err(error),
         };
         self.whole_reads.add(id, end, &outcome);
@@ -158,7 +158,8 @@ impl<L: Log> LogShared<L> {
         if tail.is_whole() {
             return None;
         }
-        // The line feed of the last line decides what the next lease does with it.
+        // The next lease drops these bytes if they are an incomplete write. An unreadable line with
+        // its line feed is damage instead, which only a read of the whole log describes.
         match self.is_dropped(id, bytes, cancellation) {
             Ok(true) => Some(Ok(Some((summary, time)))),
             Ok(false) => None,
@@ -256,8 +257,9 @@ fn describe(info: &mut SessionInfo, summary: LogSummary, at: u64) {
     info.parent = summary.parent;
 }
 
-/// Returns the summary of a log whose end has no readable write, and its time.
-fn whole_summary(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
+/// Returns the summary of a log that was read as a whole, and the time of its last write. Returns
+/// `None` if the log has only an incomplete first write.
+fn summary_of_scan(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
     let fold = &scan.fold;
     let time = scan.fold.updated;
     if fold.exists() {

@@ -159,13 +159,15 @@ impl ThreadStore {
         exists.then(|| threads.with(id, |entry| entry.session.clone()))
     }
 
-    /// Returns the sessions, for an access to `id`.
+    /// Locks the sessions for an access to `id`. First removes that session if it has expired, and
+    /// all expired sessions if a sweep is due.
     fn begin(&self, id: &str) -> MutexGuard<'_, Threads> {
         let mut threads = lock(&self.0);
         threads.begin(id);
         threads
     }
 
+    /// Calls `f` if the lease still permits writes of its session.
     fn write(&self, lease: &Lease, f: impl FnOnce(&mut Threads)) -> Result<()> {
         let id = lease.session_id();
         let mut threads = lock(&self.0);
@@ -187,6 +189,7 @@ impl ThreadStore {
         self.lease_as(id, false)
     }
 
+    /// Leases a session, which is kept or temporary after the lease.
     fn lease_as(&self, id: &str, is_kept: bool) -> Result<Lease> {
         check_id(id)?;
         let (key, token, dropped) = {
@@ -258,7 +261,8 @@ impl SessionStore for ThreadStore {
 
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let mut threads = lock(&self.0);
-        // Checked and removed under one lock, so that there is no write in between.
+        // Checked and removed under one lock, so that there is no write in between. Expired
+        // sessions are left to a sweep, which remembers them as dropped.
         Ok(threads.retain(|threads, entry| {
             !entry.exists
                 || entry.is_held()

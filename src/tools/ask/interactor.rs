@@ -105,9 +105,9 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Other`] if no option was picked or too many, if an option does not
-    /// exist or was picked twice, or if a text was given but not requested; the text names the
-    /// problem.
+    /// Returns [`ErrorKind::Other`] if there is neither a picked option nor a text, if there are
+    /// several but only one is permitted, if an option does not exist or was picked twice, or if
+    /// there is a text but none may be typed. The error names the problem.
     pub fn check(&self, chosen: &Chosen) -> Result<()> {
         let reason = if let Some(missing_index) = chosen
             .picked

@@ -265,7 +265,7 @@ async fn heartbeat_asks_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn question_in_a_full_channel_holds_up_no_other_turn() {
+async fn question_in_a_full_channel_fails_and_the_next_turn_runs() {
     let bus = InProcessBus::new(2);
     let args = json!({"to": "a"});
     let model = ScriptedModel::new()
@@ -282,6 +282,7 @@ async fn question_in_a_full_channel_holds_up_no_other_turn() {
         bus.publish_outbound(message).await.unwrap();
     }
     run_with(&gateway, async {
+        // Its turn has the only permit until the bus takes too long to accept its messages.
         let message = InboundMessage::new("stuck", "1", "u1", "Deploy");
         bus.publish_inbound(message).await.unwrap();
         sleep(Duration::from_secs(1)).await;

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::chat::{Refusal, list};
 
-/// Refuses a request if an answer with calls lacks the reasoning that it was sent with.
+/// Refuses a request whose reasoning is not that of the server's answers, in their order. `given`
+/// has the deltas of each answer. Without calls of these answers, reasoning may be absent.
 pub fn check(request: &Received, given: &[Vec<Value>]) -> Result<(), Refusal> {
     check_body(&request.json(), given)
 }
@@ -25,7 +26,7 @@ pub fn check_body(body: &Value, given: &[Vec<Value>]) -> Result<(), Refusal> {
         return Err(refusal(text));
     }
 
-    // An answer of this server must not have reasoning of another one.
+    // Only calls of this server need its reasoning. The calls of another server have none.
     let is_own = |answer: &Value| {
         let ids = list(&answer["tool_calls"]).iter().map(|call| &call["id"]);
         ids.into_iter().any(|id| gave_call(given, id))

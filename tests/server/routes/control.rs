@@ -40,6 +40,7 @@ async fn steer_adds_a_message_once() {
     gate.open();
     drop(stream);
     let events = server.get(&path("events")).open().await;
+    // The agent calls the tool again after the new message.
     gate.open();
     events.events().await;
     let thread = server
