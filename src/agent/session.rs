@@ -102,13 +102,13 @@ impl Session {
     /// An input that is sent a second time is not processed again:
     ///
     /// * If the model has responded to it, the run returns that response without a model call, and
-    ///   emits it again with the same `uuid` and without usage. If it failed and the model has
-    ///   responded to a later input, the run returns the later response.
+    ///   emits it again with the same `uuid` and without usage. If the first run failed and the
+    ///   model has responded to a later input since, the later response is returned.
     /// * If there is no response since, the run continues from where the earlier one stopped. While
     ///   calls wait for approval, it ends with
     ///   [`AwaitingApproval`](crate::ExitReason::AwaitingApproval) again, and they stay pending.
-    /// * If a hook has changed the history at the position of the input, the run fails with
-    ///   [`Conflict`](crate::ErrorKind::Conflict).
+    /// * If [`rewind_to`](Self::rewind_to) has removed the input, or a hook has changed the history
+    ///   at its position, the run fails with [`Conflict`](crate::ErrorKind::Conflict).
     ///
     /// Some inputs are removed from the history and may be sent again:
     ///
@@ -246,7 +246,8 @@ impl Session {
     /// call that they refuse by now does not run, and the refusal is its result. Questions of gates
     /// count as answered. Hooks of `pre_tool_use` are asked again only about edited arguments.
     ///
-    /// A run that a hook stopped ends with `HookStopped` and may leave pending calls too.
+    /// A run that a hook stopped ends with `HookStopped` and may leave pending calls, too. They are
+    /// decided in the same way.
     ///
     /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again.
     /// If the run is stopped, the calls that have no result by then stay pending.
@@ -405,8 +406,8 @@ impl Session {
                 biased;
                 message = run.next() => match message {
                     Some(message) => {
-                        // If the run had no room for a message, it has room after its next turn, to
-                        // which each of its messages may belong.
+                        // A run without room for a message has room when its next turn begins. Any
+                        // message that it emits may be the first of that turn.
                         is_steerable = true;
                         task.forward(message).await;
                     }

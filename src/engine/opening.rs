@@ -366,7 +366,8 @@ impl Drop for StateRollback {
     }
 }
 
-/// Cuts the session's history after `len` messages, as if the later ones had never been sent.
+/// Cuts the session's history after `len` messages, as if the later ones had never been sent. The
+/// ids of inputs stay, unlike in the result of [`cut`]: a removed input is not processed again.
 fn cut_history(id: &str, stored: StoredSession, len: usize) -> Result<StoredSession> {
     let inputs = stored.state.inputs.clone();
     let mut session = cut(id, stored, len)?;

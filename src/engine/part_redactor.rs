@@ -52,9 +52,8 @@ impl PartRedactor {
         for name in names.chain(&mut response.stop_sequence) {
             *name = self.redact_text(name.clone());
         }
-        if let Some(StopReason::Other(label)) = &mut response.stop_reason {
-            *label = self.redact_text(label.clone());
-        }
+        let reason = response.stop_reason.take();
+        response.stop_reason = reason.map(|reason| self.redact_reason(reason));
 
         let ids = [&mut response.id, &mut response.model].into_iter();
         redact_ids(ids.chain(&mut response.request_id));
@@ -63,6 +62,13 @@ impl PartRedactor {
 
     pub(super) fn redact_text(&self, text: Arc<str>) -> Arc<str> {
         self.search.try_redact(&text).map_or(text, Arc::from)
+    }
+
+    pub(super) fn redact_reason(&self, reason: StopReason) -> StopReason {
+        match reason {
+            StopReason::Other(label) => StopReason::Other(self.redact_text(label)),
+            reason => reason,
+        }
     }
 
     /// Returns the head without secrets.

@@ -166,12 +166,7 @@ impl ResponseRedactor {
             ModelEvent::Stop { reason, sequence } => {
                 self.finish(reason.as_ref());
                 ModelEvent::Stop {
-                    reason: reason.map(|reason| match reason {
-                        StopReason::Other(label) => {
-                            StopReason::Other(self.parts.redact_text(label))
-                        }
-                        reason => reason,
-                    }),
+                    reason: reason.map(|reason| self.parts.redact_reason(reason)),
                     sequence: sequence.map(|sequence| self.parts.redact_text(sequence)),
                 }
             }

@@ -53,7 +53,7 @@ pub(super) struct CallRunner<'a> {
     pub(super) halt: Halt,
     /// Paces the permission checks, which may otherwise all run in one poll.
     pub(super) decision_pace: Mutex<Pace>,
-    /// Counts the comparisons of unknown names.
+    /// Limits the comparisons of unknown tool names with known ones.
     pub(super) comparisons: Comparisons,
 }
 

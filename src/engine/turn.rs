@@ -202,7 +202,7 @@ impl ActiveRun {
         self.accept_response(response).map(Arc::new)
     }
 
-    /// Sanitizes a response, without the secrets that hooks have added, and counts it in the
+    /// Redacts the secrets that hooks have added to a response, sanitizes it, and counts it in the
     /// history.
     ///
     /// # Errors

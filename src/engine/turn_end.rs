@@ -119,8 +119,8 @@ impl ActiveRun {
         !is_empty
     }
 
-    /// Reads the value that the caller requested from a response. If it does not match the output
-    /// format, the response is sent back, or the run ends once the retries are used up.
+    /// Parses the text of a response into the value that the caller requested. If it does not match
+    /// the output format, the response is sent back, or the run ends once the retries are used up.
     async fn read_output(
         &mut self,
         response: &ModelResponse,

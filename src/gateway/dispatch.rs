@@ -38,10 +38,10 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// Returns the error of the bus, after the turns and tasks in progress have ended (a task
-    /// reports its end to a bus that cannot be reached for up to ten minutes), and
-    /// [`Conflict`](ErrorKind::Conflict) if the gateway is running already. The gateway may be run
-    /// again after an error of the bus.
+    /// Returns the error of the bus, and [`Conflict`](ErrorKind::Conflict) if the gateway is
+    /// running already. The error of the bus is returned after the turns and tasks in progress have
+    /// ended: if the bus cannot be reached, a task tries to report its end for up to ten minutes.
+    /// The gateway may be run again after an error of the bus.
     ///
     /// # Cancel safety
     ///
@@ -134,8 +134,8 @@ impl Gateway {
             WhenBusy::Queue => None,
             WhenBusy::Steer => core.lanes.open_turn(&options),
         };
-        let joined_turn = open_turn.filter(|_| core.steer(&options));
-        let is_steered = joined_turn.is_some();
+        let is_steered = open_turn.is_some() && core.steer(&options);
+        let joined_turn = open_turn.filter(|_| is_steered);
         let place = core.lanes.enter_for(&options, joined_turn);
         core.process_delivery(delivery, options, place, is_steered)
             .boxed()

@@ -87,8 +87,8 @@
 //!   state are discarded; the run ends as it would have.
 //!
 //! A panic counts as an error, and so does a phase that takes longer than the agent's hook timeout.
-//! The time inside [`Next::run`] does not count: after a call of it that had to wait, the timeout
-//! starts again.
+//! The time inside calls of [`Next::run`] does not count: if a hook had to wait for one, its
+//! timeout starts again after the call.
 //!
 //! # Cancellation
 //!

@@ -88,6 +88,7 @@ impl Eviction {
             _ => return None,
         };
 
+        // Ends the borrow of the content, whose only text is taken if it was not joined.
         let joined_text = match text {
             Cow::Owned(text) => Some(text),
             Cow::Borrowed(_) => None,

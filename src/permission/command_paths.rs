@@ -249,7 +249,7 @@ impl CommandPaths {
 
 /// Returns the word with wildcards in the places of its numbers; `None` if it has none, or another
 /// part that is not known. A number has neither a slash nor a dot. A program that fails prints
-/// none, so one between two slashes, or beside a dot that may be the name of a folder, stays
+/// none, so one between two slashes, or next to a dot that may be the name of a folder, stays
 /// unknown.
 fn with_wildcards(word: &Word) -> Option<Word> {
     if word.is_number() {

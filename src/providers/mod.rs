@@ -67,15 +67,22 @@
 //! # Requests
 //!
 //! Providers send one request and decode one stream. They never follow a redirect. A request is
-//! sent again in two cases only: over a new connection, if the connection to a server that has
-//! replied before broke without a reply, because the server may have closed a pooled connection;
-//! and without the reasoning or the level of thinking that a server refused, before its stream or
-//! at its beginning. All but the former share one connection pool. A connection that cannot be made
-//! is left to the [`RetryPolicy`](crate::agent::RetryPolicy). A stream ends with an error if no
-//! byte arrives for the idle timeout, 300 seconds by default. Its total time is not limited; its
-//! size is limited by [`ResponseLimits`](crate::model::ResponseLimits). An answer whose stream
-//! breaks is an error, never a short answer. Keys never appear in errors, log lines or `Debug`
-//! output.
+//! sent again in two cases only:
+//!
+//! * over a new connection, if the connection to a server that has replied before broke without a
+//!   reply, because the server may have closed a pooled connection;
+//! * without the reasoning, the signatures or the ids that the server refused, or with another
+//!   setting of thinking instead of a refused one. The server may refuse them before its stream or
+//!   at its beginning.
+//!
+//! A new connection is used once. All other connections are in a pool that the requests in a
+//! runtime with the same connect timeout share. A connection that cannot be made is left to the
+//! [`RetryPolicy`](crate::agent::RetryPolicy).
+//!
+//! A stream ends with an error if no byte arrives for the idle timeout, 300 seconds by default. Its
+//! total time is not limited; its size is limited by
+//! [`ResponseLimits`](crate::model::ResponseLimits). An answer whose stream breaks is an error,
+//! never a short answer. Keys never appear in errors, log lines or `Debug` output.
 
 pub mod anthropic;
 mod buffer;

@@ -112,7 +112,7 @@
 //! # Approvals
 //!
 //! For a call that needs approval, the stream emits an `on_permission_request` (`sdk`:
-//! `permission_request`), and the run waits for [`Server::ask_wait`]. Until then,
+//! `permission_request`), and the run waits for [`Server::ask_wait`]. Meanwhile,
 //! `POST /agents/hitl/{id}` with the `id` of the question answers it:
 //!
 //! ```json

@@ -91,9 +91,11 @@ impl Server {
     }
 
     /// Creates a server of the agents of a registry, such as one with the application's own models
-    /// ([`Registry::models`]) or settings of all agents ([`Registry::complete_with`]). After those
-    /// settings, the server sets that a call whose question is not answered becomes pending, and
-    /// for how long its run waits. It limits the time for a decision to 24 hours: a shorter
+    /// ([`Registry::models`]) or settings of all agents ([`Registry::complete_with`]).
+    ///
+    /// The server replaces two settings of each agent: a call whose question is not answered
+    /// becomes pending ([`OnUnanswered::Park`]), and its run waits for the answer as long as
+    /// [`ask_wait`](Self::ask_wait). It also limits the time for a decision to 24 hours; a shorter
     /// [`approval_expiry`](crate::AgentBuilder::approval_expiry) of an agent stays.
     ///
     /// ```
@@ -383,7 +385,7 @@ impl Server {
         if let Some(error) = self.error {
             return Err(error);
         }
-        // Not an error, for tools may be registered while the server runs.
+        // Not an error, because tools may be registered while the server runs.
         if let Err(error) = self.registry.check_tools() {
             tracing::warn!("{error}");
         }

@@ -178,8 +178,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// [`SessionInfo::problem`] is set instead.
     async fn list(&self) -> Result<Vec<SessionInfo>>;
 
-    /// Returns the sessions of the subagents of a session, and of theirs, each after its parent
-    /// ([`SessionInfo::parent`]). The session itself need not exist.
+    /// Returns the ids of the sessions of a session's subagents, and of theirs, each after its
+    /// parent ([`SessionInfo::parent`]). The session itself need not exist.
     ///
     /// The provided method lists all sessions. A store may omit a session whose id does not begin
     /// with `ID:sub:`, as the durable stores do, so that it need not read all sessions. This crate
@@ -276,7 +276,7 @@ pub trait SessionStore: Send + Sync + 'static {
             Some(session) => session.difference(&state),
             None => StoredSession::new(state).records(),
         };
-        // An empty list is written as well, so that a lost lease is refused.
+        // An empty list is appended as well, so that a lost lease is refused.
         self.append(lease, records).await
     }
 

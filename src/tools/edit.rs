@@ -170,7 +170,7 @@ fn cut(diff: &str, max_chars: usize) -> Cow<'_, str> {
     match text::head(diff, max_chars) {
         (_, 0) => Cow::Borrowed(diff),
         (shown, cut) => {
-            // Later, the part of a secret at the cut could not be recognized.
+            // Redacted now: the part of a secret at the cut could not be recognized later.
             let mut head = shown.to_owned();
             redact_cut(&mut head, Cut::End);
             format!("{head}\n... ({cut} more characters of the diff)").into()
@@ -192,7 +192,8 @@ fn with_line_ends_of<'a>(
 
     let in_crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
     if !old.contains('\n') {
-        // A replacement with line breaks, in a file in which every line ends with CRLF.
+        // Only the replacement may have line breaks. They follow the file if all of its lines end
+        // with CRLF.
         let mut line_ends = memchr::memchr_iter(b'\n', content);
         return if line_ends.all(|at| at > 0 && content[at - 1] == b'\r') {
             (Cow::Borrowed(old), Cow::Owned(in_crlf(new)))

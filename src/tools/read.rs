@@ -309,7 +309,7 @@ impl ReadLine {
         let text = String::from_utf8_lossy(bytes);
         let (head, omitted_chars) = text::head(&text, MAX_LINE_CHARS);
         let text = if omitted_chars > 0 || !is_whole {
-            // Later, the part of a secret at the cut could not be recognized.
+            // Redacted now: the part of a secret at the cut could not be recognized later.
             let mut head = head.to_owned();
             redact_cut(&mut head, Cut::End);
             format!("{head}... (line of {} bytes cut)", self.len)

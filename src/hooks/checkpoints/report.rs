@@ -24,8 +24,8 @@ pub struct Checkpoint {
 pub enum RewindMode {
     /// No file is changed. The report lists the changes that would be made.
     DryRun,
-    /// Files with changes or removals from outside, which a rewind would undo, are left unchanged and
-    /// reported.
+    /// Files with changes or removals from outside, which a rewind would undo, are left unchanged
+    /// and reported.
     SkipChanged,
     /// Files with changes from outside are rewound as well, and these changes are lost.
     Overwrite,

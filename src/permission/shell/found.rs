@@ -4,7 +4,7 @@ use crate::permission::programs::{Arguments, Program, model};
 
 use super::analysis::Use;
 use super::context::Context;
-use super::peel::{changes_by_name, executed, executes_readers};
+use super::find_words::{changes_by_name, executed, executes_readers};
 use super::word::{Part, Word};
 
 /// The way in which a command of `find` selects the files that it runs programs for.

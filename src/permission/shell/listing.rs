@@ -2,8 +2,8 @@
 
 use super::analysis::SimpleCommand;
 use super::context::Context;
+use super::find_words::git_files;
 use super::inputs::output_name;
-use super::peel::git_files;
 use super::word::{LISTED, Part, Word};
 
 /// The name of a value that is the name of the current branch.

@@ -25,6 +25,7 @@ mod environment;
 mod evaluated;
 mod expansion;
 mod files;
+mod find_words;
 mod found;
 mod git;
 mod heredoc;

@@ -58,16 +58,17 @@ const COUNTED_FIELDS: &[&str] = &[
 ///
 /// * Models up to 4.6 take a [budget](crate::model::ThinkingMode::Budget), which is within
 ///   `max_tokens`. A budget that leaves no room for the answer becomes half of `max_tokens`, and
-///   without room for 1,024 tokens the model does not think. With a budget, temperature and `top_k`
-///   are omitted; with a forced tool, and after calls that were made without thinking, the budget
-///   is.
+///   without room for 1,024 tokens the model does not think. The budget is omitted with a forced
+///   tool, and after calls that were made without thinking.
 /// * Models from 4.6 on take [`Adaptive`](crate::model::ThinkingMode::Adaptive) and
 ///   [`Effort`](crate::model::ThinkingMode::Effort), and Claude Opus 4.5 efforts alone.
-/// * Models from 4.7 on take no sampling settings: they are omitted, with a warning.
+/// * Models from 4.7 on take no sampling settings: they are omitted, with a warning. For all other
+///   models, temperature, `top_k` and a `top_p` below 0.95 are omitted while thinking is on.
 ///
-/// Names that are not Claude's belong to compatible servers, which receive the settings unchanged.
-/// Thinking of compatible servers is sent back only to such servers, and thinking of Claude only to
-/// Claude, on all of its platforms. Cheap to clone.
+/// Names that are not Claude's belong to compatible servers, whose settings are not checked. A
+/// budget is within `max_tokens` there, too, and a forced tool turns a budget and adaptive thinking
+/// off. Thinking of compatible servers is sent back only to such servers, and thinking of Claude
+/// only to Claude, on all of its platforms. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Anthropic {
     connection: Connection,
@@ -173,9 +174,8 @@ impl Anthropic {
     /// ```
     pub async fn read_capabilities(mut self) -> Result<Self> {
         let name = &self.connection.model;
-        let mut segments = name.split([':', '@']);
-        let family = self.family.take_if(|_| segments.all(is_path_segment));
-        let Some(family) = family else {
+        let is_path = name.split([':', '@']).all(is_path_segment);
+        let Some(family) = self.family.take_if(|_| is_path) else {
             return Ok(self);
         };
 

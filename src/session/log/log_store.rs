@@ -205,9 +205,9 @@ impl<L: Log> LogStore<L> {
         in_turn(self.0.queues.readers.as_ref(), move || work(&cancellation)).await
     }
 
-    /// Runs work that reads many logs, or a whole log twice. It delays no work of `reading`, and
-    /// takes no thread while [`MAX_LISTINGS`](super::listings::MAX_LISTINGS) others work, also those
-    /// that were dropped and have not ended yet.
+    /// Runs work that reads many logs, or a whole log twice. It delays no work of `reading`. It
+    /// takes no thread while [`MAX_LISTINGS`](super::listings::MAX_LISTINGS) others work, also
+    /// those that were dropped and have not ended yet.
     async fn listing<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
