@@ -173,6 +173,19 @@ fn shell_words_with_many_commas_are_analysed_quickly() {
 }
 
 #[test]
+fn words_with_many_marks_of_files_are_asked_quickly() {
+    for piece in ["a,", "a=", "a:/x", "-o=", "~="] {
+        let word = piece.repeat(60_000 / piece.len());
+        let decided = ends_within(10, move || {
+            let rules = PermissionRules::new().allow("Bash").unwrap();
+            let rules = rules.deny("Read(.env)").unwrap();
+            rules.explain_command(&format!("make {word}")).decision
+        });
+        assert_eq!(decided, Behavior::Ask, "{piece}");
+    }
+}
+
+#[test]
 fn commands_of_many_pipes_are_decided_quickly() {
     let command = "a b c d|".repeat(8_000) + "e";
     ends_within(15, move || {

@@ -372,11 +372,11 @@ fn many_calls_that_end_in_reverse_are_counted_in_linear_time() {
 fn text_is_redacted_in_linear_time_with_many_similar_secrets() {
     let secret = |number: usize| Secret::new(format!("{}{number:04}", "y".repeat(64)));
     let text = format!("{}0999", "y".repeat(192 * 1024));
-    let told = finishes(move || {
+    let redacted = finishes(move || {
         // With a shorter secret, only the common beginning is in the window of the search.
         let _short_secret = Secret::new("a-secret-of-this-test");
         let _secrets: Vec<_> = (0..2_000).map(secret).collect();
         Error::new(ErrorKind::Auth, text).to_string()
     });
-    assert!(told.ends_with("yyy[redacted]"));
+    assert!(redacted.ends_with("yyy[redacted]"));
 }

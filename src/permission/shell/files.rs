@@ -7,6 +7,10 @@ use super::context::Context;
 use super::inputs::is_pipe;
 use super::word::{Part, Word};
 
+/// The maximum number of marks in a word behind each of which a file may begin. The file of a word
+/// with more may be any file.
+const MAX_MARKS: usize = 128;
+
 /// Notes what the program does with the files that its operands name.
 pub(super) fn describe(command: &mut SimpleCommand, program: &Program) {
     let is_text = program.takes("text") && !program.takes("read");
@@ -252,6 +256,11 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, arguments: &
             _ => false,
         };
         let marks = prefix.char_indices().filter(|(_, c)| is_mark(*c));
+        if marks.clone().nth(MAX_MARKS).is_some() {
+            cx.add_path(Use::Project, Word::unknown());
+            continue;
+        }
+
         let ends = [(true, 0), (has_letter, 2)]
             .into_iter()
             .filter(|(applies, _)| *applies && place != Place::Remote);
