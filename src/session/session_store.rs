@@ -186,8 +186,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// gives the sessions of subagents such ids. If the id would be too long, it begins with the id
     /// of an earlier ancestor instead, and the durable stores return the session only for that
     /// ancestor and those before it. A server that removes a thread removes the sessions that this
-    /// method returns. Users are not compared: do not [`create`](Self::create) a session of one user
-    /// whose parent is a session of another.
+    /// method returns. Users are not compared: do not [`create`](Self::create) a session of one
+    /// user whose parent is a session of another.
     ///
     /// # Errors
     ///
