@@ -185,10 +185,14 @@ pub(super) fn executes_readers(argv: &[Word]) -> bool {
 
 /// Returns `true` if a program that `find` runs edits its files, such as `sed -i`.
 pub(super) fn executes_editors(argv: &[Word]) -> bool {
-    executed(argv).any(|(model, words)| {
-        let edits = |program| Arguments::read(program, words, model.start).has_mark("edit");
-        model.program.is_some_and(edits)
-    })
+    executed(argv).any(|(model, words)| edits(&model, words))
+}
+
+/// Returns `true` if a program edits its files, by its words.
+pub(super) fn edits(model: &Model<'_>, words: &[Word]) -> bool {
+    model
+        .program
+        .is_some_and(|program| Arguments::read(program, words, model.start).has_mark("edit"))
 }
 
 /// Returns `true` if the words behind this one are a program and its arguments.

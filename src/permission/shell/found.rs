@@ -1,10 +1,10 @@
 //! Files that `find` finds: they lie below the folders that it searches.
 
-use crate::permission::programs::{Arguments, Program, model};
+use crate::permission::programs::model;
 
 use super::analysis::Use;
 use super::context::Context;
-use super::find_words::{changes_by_name, executed, executes_readers};
+use super::find_words::{changes_by_name, edits, executed, executes_readers};
 use super::word::{Part, Word};
 
 /// The way in which a command of `find` selects the files that it runs programs for.
@@ -42,6 +42,21 @@ impl Found {
             own.texts.extend(places);
         }
     }
+
+    /// Notes the names of the files that `find` runs programs for, if these only read. A wildcard
+    /// of `find` also matches a dot at the beginning of a name, as a doubled one does.
+    pub(super) fn add_names(&self, cx: &mut Context, argv: &[Word]) {
+        if !self.is_read || executed(argv).next().is_none() {
+            return;
+        }
+        for pair in argv.windows(2).filter(|pair| pair[0].is("-name")) {
+            let text = pair[1].literal().unwrap_or_default();
+            let is_wild = text.starts_with(['*', '?', '[', '\\']);
+            let start = if is_wild { "**" } else { "" };
+            let name = Word::default().followed_by(&format!("{start}{text}"));
+            cx.add_path(Use::Read, name);
+        }
+    }
 }
 
 /// Returns `true` if `find` selects files by other tests than names, or deletes them. A negated
@@ -59,29 +74,7 @@ fn has_other_tests(argv: &[Word]) -> bool {
 /// Returns `true` if the program only reads.
 fn is_reader(name: &str, words: &[Word]) -> bool {
     let model = model(name, words);
-    model.program.is_some_and(|program: &'static Program| {
-        program.reads && !Arguments::read(program, words, model.start).has_mark("edit")
-    })
-}
-
-/// Notes the names of the files that `find` runs programs for, if these only read. A wildcard of
-/// `find` also matches a dot at the beginning of a name, as a doubled one does.
-pub(super) fn found_files(cx: &mut Context, argv: &[Word]) {
-    if executed(argv).next().is_none() || !Found::new(argv).is_read {
-        return;
-    }
-    for pair in argv.windows(2).filter(|pair| pair[0].is("-name")) {
-        let text = pair[1].literal().unwrap_or_default();
-        let start = if text.starts_with(['*', '?', '[', '\\']) {
-            "**"
-        } else {
-            ""
-        };
-        cx.add_path(
-            Use::Read,
-            Word::default().followed_by(&format!("{start}{text}")),
-        );
-    }
+    model.program.is_some_and(|program| program.reads) && !edits(&model, words)
 }
 
 /// Notes that the files may lie anywhere if a command may put a link in a folder that is searched.

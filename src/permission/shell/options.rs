@@ -78,16 +78,13 @@ pub(super) fn options(cx: &mut Context, row: &Row<'_>) {
 
 /// Returns `true` if an option of `rsync` deletes files on another machine.
 fn deletes_elsewhere(row: &Row<'_>, option: &str) -> bool {
-    let target = row
-        .arguments
-        .operands
-        .last()
-        .and_then(|word| word.literal());
+    let operands = &row.arguments.operands;
+    if row.name != "rsync" || !option.starts_with("--del") || operands.len() < 2 {
+        return false;
+    }
+    let target = operands.last().and_then(|word| word.literal());
     let host = target.as_deref().and_then(|path| path.split('/').next());
-    row.name == "rsync"
-        && option.starts_with("--del")
-        && row.arguments.operands.len() > 1
-        && host.is_some_and(|host| host.contains(':'))
+    host.is_some_and(|host| host.contains(':'))
 }
 
 /// Notes the file that a reader may write because of an option that its row does not have: a value

@@ -12,7 +12,7 @@ use super::find_words::{
     changes_by_name, executed, executes_editors, executes_readers, git_files, is_exec, starts,
     words_of_exec,
 };
-use super::found::{Found, found_files};
+use super::found::Found;
 use super::listing::lists_files;
 use super::options::options;
 use super::row::Row;
@@ -209,7 +209,8 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
             cx.add_path(Use::Tree(tree), word);
         }
     }
-    found_files(cx, argv);
+    let files = Found::new(argv);
+    files.add_names(cx, argv);
 
     if changes {
         let own = &mut cx.analysis.commands[index];
@@ -218,7 +219,7 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     }
 
     patterns(cx, argv, changes);
-    actions(cx, name, command);
+    actions(cx, name, command, &files);
 }
 
 /// Notes the names and paths by which `find` selects files; they are written if it `changes`.
@@ -263,11 +264,10 @@ fn patterns(cx: &mut Context, argv: &[Word], changes: bool) {
 }
 
 /// `find .. -exec program .. ;`, and what else `find` does with files.
-fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
+fn actions(cx: &mut Context, name: &str, command: &SimpleCommand, files: &Found) {
     let argv = &command.argv;
     let is = |at: usize, text: &str| argv.get(at).is_some_and(|word| word.is(text));
     let runs_readers = LazyCell::new(|| executes_readers(argv));
-    let files = Found::new(argv);
     let mut has_tails = false;
     let mut at = 1;
     while at < argv.len() {
