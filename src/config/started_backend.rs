@@ -140,16 +140,14 @@ impl BackendCfg {
     ) -> Result<StartedBackend> {
         let workdir = Path::new(self.workdir.as_deref().unwrap_or("."));
         let mut root = folder.map_or_else(|| workdir.to_owned(), |folder| folder.join(workdir));
-        if let Some(owner) = owner {
-            root.push(USERS);
-            root.push(owner.user);
-        }
+        let user = owner.map(|owner| owner.user.to_owned());
         let config = self.clone();
         let backend = blocking(move || {
-            std::fs::create_dir_all(&root).map_err(|error| {
-                let text = format!("cannot create the folder {}: {error}", root.display());
-                Error::new(ErrorKind::Io, text)
-            })?;
+            std::fs::create_dir_all(&root).map_err(|error| not_created(&root, &error))?;
+            for name in user.iter().flat_map(|user| [USERS, user.as_str()]) {
+                root.push(name);
+                make_own_folder(&root)?;
+            }
             config.open_local(&root)
         });
         Ok(self.started(Arc::new(backend.await?)))
@@ -272,6 +270,32 @@ impl BackendCfg {
         }
         builder
     }
+}
+
+/// Makes the folder, if need be. Commands of other users may have put a link in its place, which
+/// leads out of the `workdir`.
+fn make_own_folder(folder: &Path) -> Result<()> {
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        outcome => outcome.map_err(|error| not_created(folder, &error))?,
+    }
+
+    let metadata =
+        std::fs::symlink_metadata(folder).map_err(|error| not_created(folder, &error))?;
+    if metadata.is_dir() {
+        return Ok(());
+    }
+    let text = format!(
+        "{} is a link or a file; a folder with the files of users has to be there: move it there, \
+         or set `workdir` to where it is",
+        folder.display()
+    );
+    Err(Error::new(ErrorKind::Io, text))
+}
+
+fn not_created(folder: &Path, error: &std::io::Error) -> Error {
+    let text = format!("cannot create the folder {}: {error}", folder.display());
+    Error::new(ErrorKind::Io, text)
 }
 
 #[cfg(all(test, feature = "docker", unix))]

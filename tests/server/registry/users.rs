@@ -123,6 +123,35 @@ async fn odd_ids_of_users_are_folders_beneath_the_workspace() {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn link_in_place_of_the_folder_of_users_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (workdir, outside) = (folder.path().join("w"), folder.path().join("outside"));
+    std::fs::create_dir_all(&workdir).unwrap();
+    std::fs::create_dir(&outside).unwrap();
+    let registry = empty(ScriptedModel::new());
+    let backend = BackendCfg::local(workdir.to_str().unwrap());
+    let config = AgentConfig::new("m").with_backend(backend);
+    registry.register_template("default", config).unwrap();
+
+    let users = workdir.join("users");
+    for link in [users.clone(), users.join("ann")] {
+        std::os::unix::fs::symlink(&outside, &link).unwrap();
+        let error = registry.get_or_clone("default", "ann").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("{} is a link", link.display())),
+            "{text}"
+        );
+        std::fs::remove_file(&link).unwrap();
+        std::fs::create_dir(&link).unwrap();
+    }
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    registry.get_or_clone("default", "ann").await.unwrap();
+}
+
 #[tokio::test]
 async fn users_have_sessions_of_their_own_in_a_store_they_share() {
     let store = ThreadStore::new();
