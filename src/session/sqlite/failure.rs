@@ -64,10 +64,12 @@ pub(super) fn database_error(what: &str, path: &Path, error: rusqlite::Error) ->
             ErrorKind::Io,
             "; give this user the right to write it and to make files in its folder",
         ),
-        // No code means that a value has the wrong type.
+        // No code means that a value has the wrong type. SQLite reports some reads that its disk
+        // failed as damage.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => (
             ErrorKind::Corrupt,
-            "; restore it from a backup, or save what can be read with `sqlite3 FILE .recover`",
+            "; run the session again, and if the error stays, restore the database from a backup, \
+             or save what can be read with `sqlite3 FILE .recover`",
         ),
         Some(ErrorCode::TooBig) => (
             ErrorKind::Corrupt,
