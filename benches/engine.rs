@@ -15,7 +15,7 @@ use futures::future::join_all;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-/// The number of turns with tools in a run of the loop bench, before its answer.
+/// The number of turns with tools in a long run, before its answer.
 const TURNS: usize = 50;
 
 fn runtime() -> Runtime {

@@ -20,7 +20,7 @@ impl AgentConfig {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the position of the first
-    /// unknown name.
+    /// unknown name, or of the first rule that could never match.
     pub(crate) fn check_tool_names(&self, parts: &Parts, registered: &[String]) -> Result<()> {
         let provided_names = || {
             parts

@@ -23,8 +23,8 @@ pub enum OnUnanswered {
     Deny,
     /// The call stays pending, and the run ends with `AwaitingApproval`;
     /// [`Session::resume`](crate::Session::resume) continues it. A subagent has its own setting,
-    /// `Deny` by default, because the call that runs the subagent does not wait for answers to
-    /// questions of other runs.
+    /// `Deny` by default: with `Park`, the run of the subagent ends as well, and the call that
+    /// started it does not wait for the decision.
     Park,
 }
 

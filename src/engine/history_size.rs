@@ -183,8 +183,8 @@ impl HistorySize {
         Err(Error::new(ErrorKind::RequestTooLarge, text))
     }
 
-    /// Returns `true` if the first of these messages that does not fit next to the loaded messages
-    /// and those before it would fit if a summary covered the loaded messages.
+    /// Returns `true` if messages of these sizes do not all fit when they are added in order, and
+    /// the first that does not fit would fit if a summary covered the loaded messages.
     pub(super) fn needs_summary_for(&self, sizes: &[usize]) -> bool {
         let mut bytes = 0_usize;
         let mut sums = sizes.iter().map(|size| {

@@ -162,9 +162,9 @@ impl FilesystemHook {
     }
 
     /// Sets the number of characters that stay of the beginning and of the end of a moved result.
-    /// Defaults to half of the limit of [`evict_over`](Self::evict_over) after 100 characters are
-    /// subtracted from it, but at least 200 and at most 2,000 each. A result that would not become
-    /// shorter is not moved.
+    /// Each defaults to `(limit - 100) / 2`, where `limit` is that of
+    /// [`evict_over`](Self::evict_over), but at least 200 and at most 2,000. A result that would
+    /// not become shorter is not moved.
     #[must_use]
     pub fn keep_ends(self, head: usize, tail: usize) -> Self {
         self.evicting(|eviction| eviction.ends = Some((head, tail)))
@@ -180,7 +180,7 @@ impl FilesystemHook {
     /// them forever, and so does a backend that reports no modification times.
     ///
     /// Once a day, after a result was moved, older ones are removed: at most 1,000 files are
-    /// examined, for at most five seconds. Each search begins with another session, so later ones
+    /// examined, for at most five seconds. Each search begins with a random session, so later ones
     /// reach the files that were left.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
@@ -238,7 +238,7 @@ impl FilesystemHook {
         unrecorded(self.result_mover.remove_results(session)).await
     }
 
-    /// Records the file that a call has written in the run's state.
+    /// Records in the run's state the file that a call has written.
     async fn track(&self, cx: &RunContext, call: &ToolCall, result: &ToolResult) {
         if result.is_error || !matches!(&*call.name, "write_file" | "edit_file") {
             return;

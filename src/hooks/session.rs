@@ -257,9 +257,10 @@ fn restored(
 }
 
 /// Returns the messages of both stores: those of the stored history, then those of the own one.
-/// Messages that both begin with appear once. After these, so do messages at the end of the stored
-/// history that the own history has at its end or continues with: one of the stores may have lost a
-/// message before them.
+/// Messages that both begin with appear once. One of the stores may have lost a message after
+/// these, so later messages that both have appear once as well: all other stored messages, if the
+/// own history ends with them; else the longest end of the stored history with which the other
+/// messages of the own history begin.
 fn merge(own: &Messages, stored: &Messages) -> Messages {
     let shared_len = shared_len(own, stored);
     let (shared, own_rest) = own.as_slice().split_at(shared_len);

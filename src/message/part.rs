@@ -261,8 +261,8 @@ impl ToolCall {
 
     /// Creates a call from the text of the arguments that a model wrote.
     ///
-    /// An empty text counts as `{}`. Other text that is not a JSON object, is nested deeper than
-    /// 100 levels or has more than 200,000 values is stored in `raw_args`, and `args` is `null`.
+    /// `raw_args` has the text. An empty text counts as `{}`. If any other text is not a JSON
+    /// object, is nested deeper than 100 levels or has more than 200,000 values, `args` is `null`.
     pub fn from_raw(
         id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
@@ -271,7 +271,7 @@ impl ToolCall {
         let raw: Arc<str> = raw.into();
         let args = match raw.trim() {
             "" => Value::Object(serde_json::Map::new()),
-            // Values take up to 300 times the memory of their text.
+            // Values may take more than a hundred times the memory of their text.
             text if has_more_values(text, MAX_VALUES) => Value::Null,
             text => match serde_json::from_str(text) {
                 Ok(value @ Value::Object(_)) if !is_too_deep(&value) => value,

@@ -127,8 +127,9 @@ impl fmt::Debug for CompactionRequest {
 
 /// Shortens the requests of a long conversation by a summary of the beginning of the history.
 ///
-/// The loop calls the compactor before every model call, when a provider reports that the prompt is
-/// too long, when a response reached the output limit, and when the caller requests a compaction.
+/// Before every model call, and after a response that reached the output limit, the loop asks the
+/// compactor whether the history is too long. The loop also compacts when a provider reports that
+/// the prompt is too long, when the history is near its limit in bytes, and on request.
 /// An agent has one compactor, from [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) or
 /// from a [hook](crate::Hook::compactor).
 ///

@@ -51,8 +51,8 @@ pub struct ResponseLimits {
     /// together, and in one event of the stream: objects, arrays, strings, numbers and literals.
     /// Defaults to 50,000.
     ///
-    /// Values take up to 90 times as much memory as their text: 50,000 objects of one field each
-    /// take 32 MB, and the tool and the reader of the run each have a copy.
+    /// Values may take more than a hundred times as much memory as their text: 50,000 objects of
+    /// one field each take 32 MB, and the tool and the reader of the run each have a copy.
     pub max_values: usize,
 }
 

@@ -43,8 +43,9 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Creates a policy without retries. The providers of this crate still repeat a request once if
-    /// its connection breaks without a reply and the server has replied to an earlier request.
+    /// Creates a policy without retries. The providers of this crate still send a request again in
+    /// the two cases that the docs of the module `providers` list under "Requests", such as after a
+    /// pooled connection broke without a reply.
     pub fn never() -> Self {
         Self {
             max_retries: 0,

@@ -95,9 +95,9 @@ pub trait Resolver: Send + Sync + 'static {
 
 /// The resolver of the system.
 ///
-/// A lookup cannot be ended, so at most 16 run at once in the whole program, and at most four of
-/// them for names with the same last two labels, whose servers may never answer; others wait for
-/// one to return.
+/// A lookup cannot be ended, so at most 16 run at once in the whole program; others wait for one to
+/// return. At most four of them are for names with the same last two labels, so that a domain whose
+/// servers never answer does not block the lookups of others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 

@@ -2,9 +2,7 @@
 //!
 //! [`PermissionRules`] is a [`PermissionGate`](crate::tool::PermissionGate): give it to
 //! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this
-//! order. The first step with a decision wins. How specific a rule is matters in one case:
-//! a rule to allow that names a command can answer the question whether the command hides
-//! something denied (see [Rules about files](#rules-about-files)):
+//! order, and the first step with a decision wins:
 //!
 //! 1. a **deny** rule: absolute, in every mode; in `bypassPermissions` also a rule that may match.
 //!    A call that is too large to be compared with each rule is a question, unless a rule denies
@@ -14,6 +12,10 @@
 //! 4. an **ask** rule, a protected path, or a command that may hide something denied;
 //! 5. an **allow** rule that covers everything the call does;
 //! 6. the **mode**.
+//!
+//! How specific a rule is does not matter, with one exception: a rule to allow that names a command
+//! can answer the question of step 4 whether the command hides something denied (see
+//! [Rules about files](#rules-about-files)).
 //!
 //! ```
 //! use agentcore::permission::PermissionRules;
@@ -111,8 +113,9 @@
 //! commands of one table, such as `rm`, `git push`, `npm run` and `make`, and only if each word and
 //! each option of the command is known: no option has the letter or the name of the rule's option
 //! or includes it, and no operand can mean the rule's operand, as a path, a name, a branch or a
-//! kind of resources. A word that is known in part counts as a rule's word such as `*prune*` if it
-//! may be `prune` itself, or has a part of `prune` next to its unknown part.
+//! kind of resources. A word with an unknown part, such as `$x`, counts as a match for a word of a
+//! rule such as `*prune*` if it may be `prune` itself, if it contains `prune`, or if a part of
+//! `prune` is right next to the unknown part, as in `--pru$x`.
 //!
 //! # Texts in input
 //!
@@ -141,9 +144,9 @@
 //! A folder that is copied with all that is in it may be copied over another one. A link there with
 //! the name of a copied file is judged as if the command named it. If the names of the copied files
 //! are not known, or if other commands of the line make or change some of them, each link there is
-//! judged so. At most 4,096 entries are examined: behind more of them, with a link among these, the
-//! copy may write any file. Links that one of several copied folders brings are not judged for the
-//! files of the next one.
+//! judged so. At most 4,096 entries are examined: if there are more, and a link is among those
+//! examined, the copy may write any file. Links that one of several copied folders brings are not
+//! judged for the files of the next one.
 //!
 //! A command may put a link where another command of the same line uses it: it may copy, move,
 //! unpack or check out a link, or a folder with links. If the source exists and has no links,
@@ -164,14 +167,14 @@
 //!
 //! # What rules cannot do
 //!
-//! Commands that run under a sandbox (feature `sandbox`) are also restricted by the kernel, which
-//! enforces the rules that deny a file or folder as far as it can:
-//! `PermissionRules::kernel_enforcement` lists them.
-//!
 //! Rules are not a sandbox. They judge the declared accesses of a call; a script file, a build tool
 //! or a program's own configuration can do anything once it runs. `cargo test`, `make` and
 //! `python3 build.py` run code of the workspace by design, and a rule about another program or a
 //! file does not see what that code does.
+//!
+//! Commands that run under a sandbox (feature `sandbox`) are also restricted by the kernel, which
+//! enforces the rules that deny a file or folder as far as it can:
+//! `PermissionRules::kernel_enforcement` lists them.
 //!
 //! Protected files are recognized by the names in a command. A name that the command makes with
 //! the shell is a question. So is a script that it makes, if the command has the name of a

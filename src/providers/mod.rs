@@ -23,8 +23,8 @@
 //! refuse what the real servers refuse: thinking after another conversation, reasoning without its
 //! item, missing signatures. The requests to OpenAI, Anthropic and Google and their answers are
 //! compared with the types and clients of the official SDKs. A history written by any of these
-//! models is valid for any other. No test sends requests to the providers' own servers unless a key
-//! is set.
+//! models is valid for any other. No test sends requests to the providers' own servers, even if
+//! their keys are set.
 //!
 //! # Servers that speak Chat Completions
 //!
@@ -75,9 +75,9 @@
 //!   setting of thinking instead of a refused one. The server may refuse them before its stream or
 //!   at its beginning.
 //!
-//! A new connection is used once. All other connections are in a pool that the requests in a
-//! runtime with the same connect timeout share. A connection that cannot be made is left to the
-//! [`RetryPolicy`](crate::agent::RetryPolicy).
+//! The new connection of the first case serves that request only. All other connections are in a
+//! pool that the requests in a runtime with the same connect timeout share. A connection that
+//! cannot be made is left to the [`RetryPolicy`](crate::agent::RetryPolicy).
 //!
 //! A stream ends with an error if no byte arrives for the idle timeout, 300 seconds by default. Its
 //! total time is not limited; its size is limited by

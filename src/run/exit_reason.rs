@@ -33,8 +33,8 @@ pub enum ExitReason {
     /// The response did not match the requested schema, not even after
     /// [`output_retries`](crate::AgentBuilder::output_retries) more tries.
     StructuredOutput,
-    /// The run was stopped by [`RunHandle::interrupt`](crate::RunHandle::interrupt) or by a
-    /// permission gate.
+    /// The run was stopped by [`RunHandle::interrupt`](crate::RunHandle::interrupt), by a
+    /// permission gate, or because its parent run ended.
     Interrupted,
     /// The run was stopped by [`RunHandle::abort`](crate::RunHandle::abort).
     Aborted,

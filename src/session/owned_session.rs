@@ -38,7 +38,8 @@ impl OwnedSession<'_> {
         Ok(state.filter(|state| !belongs_to_other_user(state, self.owner)))
     }
 
-    /// Checks that the session is not one of another user.
+    /// Checks that the session exists and is not one of another user. Without an owner, nothing is
+    /// checked.
     pub(crate) async fn check_owner(&self) -> Result<()> {
         if self.owner.is_some() && self.state().await?.is_none() {
             return Err(not_found(self.id));

@@ -147,7 +147,8 @@ impl HandoffsBuilder {
 
     /// Sets the store of all sessions, for all agents. Defaults to a
     /// [`ThreadStore`](crate::ThreadStore) that drops sessions as the default of
-    /// [`AgentBuilder::store`] does: an hour after their last use, and beyond 1,000 or 64 MiB.
+    /// [`AgentBuilder::store`] does: an hour after their last use, and beyond 1,000 sessions or 64
+    /// MiB.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self

@@ -90,7 +90,7 @@ impl Names {
 
 impl SubagentRegistry {
     /// Adds the types that the files `*.md` of a folder define, in the order of their names, and
-    /// returns warnings about omitted files.
+    /// returns the warnings about them.
     ///
     /// A file begins with front matter, which is YAML between two lines `---`. The text after it is
     /// the system prompt. The front matter has these keys:
@@ -112,6 +112,8 @@ impl SubagentRegistry {
     /// * A key that is not read is ignored. If it may be a misspelling of `tools` or
     ///   `disallowed_tools`, the file is omitted, because without the key its subagent would have
     ///   more tools than intended.
+    /// * A description over its limit is cut.
+    /// * If `tools` is empty, the subagent has all tools of its caller.
     ///
     /// A tool that the caller does not have is a warning in the stream of the run that starts the
     /// subagent.

@@ -30,7 +30,8 @@ use super::script::Step;
 /// Dropping the last handle panics if the script was not followed: steps are left, there was an
 /// unexpected call, or an expectation failed. It does not panic
 ///
-/// * if [`verify`](Self::verify) or [`assert_finished`](Self::assert_finished) has reported it;
+/// * if [`verify`](Self::verify), [`assert_finished`](Self::assert_finished) or
+///   [`allow_unused`](Self::allow_unused) was called, even before the failure;
 /// * if the thread is panicking already;
 /// * if the model was never called, so that the error which prevented the call is visible.
 ///   `assert_finished` reports this case.

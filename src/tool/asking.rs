@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::util::Values;
 
 /// The call and the run that ask a person a question. With them, a confirmer or a
-/// `tools::Interactor` that serves several sessions finds the person to ask.
+/// `tools::ask::Interactor` that serves several sessions finds the person to ask.
 ///
 /// ```
 /// use agentcore::Values;

@@ -34,8 +34,8 @@ pub(crate) enum AnswerForm {
     Choice(Choices),
 }
 
-/// The connection of a [`ToolContext`] to its run. There is one for a call in a run, and one for a
-/// context outside any run.
+/// The connection of a [`ToolContext`] to its run. One type implements it for a call in a run, and
+/// another for a context outside any run.
 ///
 /// It is `Any`, so that a child run can be created from a context: the engine downcasts the host to
 /// the call of the parent run, a type that this folder cannot name.
@@ -252,7 +252,7 @@ impl ToolContext {
         self.host.ask(question, form).await
     }
 
-    /// Returns the origin of the call's questions, for a `tools::Interactor`.
+    /// Returns the origin of the call's questions, for a `tools::ask::Interactor`.
     pub fn asking(&self) -> Asking {
         self.host.asking()
     }

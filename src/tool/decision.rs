@@ -86,9 +86,9 @@ pub struct ToolDecision {
     pub args: Option<Value>,
     /// A text for the model that is added to the result of the call, if there is one.
     pub context: Option<String>,
-    /// The verdict of a gate that explains it when it decides, and its
-    /// [explanation](super::PermissionGate::explain), which counts while the verdict is the same.
-    /// Without one, the gate is asked for it.
+    /// The verdict of a gate and the [explanation](super::PermissionGate::explain) that the gate
+    /// gave with it. The explanation is valid while the verdict is the same. Without one, the gate
+    /// is asked for it.
     explanation: Option<(Verdict, String)>,
 }
 

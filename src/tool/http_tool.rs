@@ -24,7 +24,7 @@ use super::context::ToolContext;
 use super::output::ToolOutput;
 use super::tool::Tool;
 
-/// The time limit of a whole call, redirects included.
+/// The default time limit of a whole call, redirects included.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The extra time of the loop's own limit, so that this tool's error is reported first.
@@ -51,8 +51,8 @@ const MAX_REDIRECTS: usize = 5;
 /// A call succeeds if a response with status 200 arrives within the [`timeout`](Self::timeout),
 /// redirects included, and its `error` is absent, `null`, `false` or an empty string. The body has
 /// at most 4 MiB and 50,000 JSON values; a string counts as one value, however long it is.
-/// Redirects are followed, with the same body, only to the same host and port, or on that host from
-/// http to https.
+/// Redirects, except those of status 303, are followed with the same body, but only to the same
+/// scheme, host and port, or on that host from http at port 80 to https at port 443.
 ///
 /// Every failure is an error of the call that begins with `http_tool: NAME`. The secrets of
 /// [`bearer`](Self::bearer), of [`header`](Self::header) and of the address are redacted in

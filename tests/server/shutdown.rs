@@ -71,7 +71,7 @@ async fn shutdown_of_an_idle_server_ends_its_connections() {
 }
 
 #[tokio::test]
-async fn run_with_interrupt_on_disconnect_has_a_result_for_its_thread() {
+async fn run_whose_reader_stays_is_not_interrupted() {
     let (mut gate, tool) = Gate::new();
     let server = Server::new()
         .agent("default", caller("wait", json!({})).tool(tool))

@@ -84,12 +84,12 @@ const TRIES: usize = 8;
 /// session, with the environment of the container. Variables are passed so that they are not
 /// visible among the processes of this machine.
 ///
-/// A watcher in the container ends the process group of each command:
+/// The process group of each command is ended in the container:
 ///
-/// * at its time limit and when it is stopped, with `SIGTERM`, and with `SIGKILL` two seconds
-///   later, which processes that outlive the shell have as well;
-/// * at once, when the future is dropped, this process is killed, or the connection to the engine
-///   breaks.
+/// * with `SIGKILL` at once, when the shell of the command has ended, the future is dropped, this
+///   process is killed, or the connection to the engine breaks;
+/// * with `SIGTERM` at its time limit and when it is stopped, and with `SIGKILL` two seconds later.
+///   Processes that outlive the shell then have these two seconds, too.
 ///
 /// Processes that leave the group, with `setsid` or as a daemon, run until the container ends.
 ///

@@ -216,7 +216,7 @@ impl DockerBuilder {
     ///
     /// # Cancel safety
     ///
-    /// A container that was being started is removed again.
+    /// A new container that was being started is removed again. An attached one stays.
     pub async fn start(self) -> Result<DockerBackend> {
         self.check()?;
         let container = Container::open(&self).await?;

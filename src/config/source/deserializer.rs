@@ -43,7 +43,8 @@ impl<'de> Deserializer<'de> for &Node {
         }
     }
 
-    /// Treats a key without a value as the default of its type.
+    /// Reads a key without a value as an empty list; `deserialize_struct` reads it as a map without
+    /// keys.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.tree {
             Tree::Null => visitor.visit_seq(Items { items: [].iter() }),

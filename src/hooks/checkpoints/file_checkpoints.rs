@@ -145,9 +145,9 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// Nothing is removed automatically: the checkpoints of a session that is deleted or pruned remain.
 /// Use [`prune`](Self::prune) to remove checkpoints by age, and [`forget`](Self::forget) to remove
-/// the checkpoints of one session. After a whole store was pruned, call `forget` for each removed
-/// session. The default store does not have the session of an
-/// [`Agent::run`](crate::Agent::run) in progress either:
+/// the checkpoints of one session. After a whole store was pruned, call `forget` for each session
+/// that it no longer has, as in the loop below. The default store never has the session of an
+/// [`Agent::run`](crate::Agent::run), so do not use the loop while such a run is in progress.
 ///
 /// ```
 /// use agentcore::SessionStore;

@@ -34,13 +34,13 @@ pub(super) fn changes_by_name(argv: &[Word]) -> bool {
                     return false;
                 };
                 tests = outer;
-                tests.take(inner_names);
+                tests.add(inner_names);
             }
             "-name" | "-iname" | "-path" | "-ipath" => {
                 words.next();
-                tests.take(true);
+                tests.add(true);
             }
-            "-empty" => tests.take(true),
+            "-empty" => tests.add(true),
             _ if is_exec(word) => {
                 // The words of the program are no tests.
                 let mut last = "";
@@ -70,7 +70,7 @@ struct Tests {
 
 impl Tests {
     /// Adds a test, which is about a name or not.
-    fn take(&mut self, is_name: bool) {
+    fn add(&mut self, is_name: bool) {
         self.name |= is_name && !self.negates;
         self.negates = false;
     }

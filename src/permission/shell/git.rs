@@ -57,8 +57,8 @@ pub(super) fn git(cx: &mut Context, row: &Row<'_>, start: usize) {
     }
 }
 
-/// Returns `true` if the subcommand finds any files of the repository, or all but some: git's own
-/// wildcards match slashes.
+/// Returns `true` if the words may select files of the repository that they do not name: by git's
+/// own wildcards, which match slashes, by `:` and `:(..)`, or because they only exclude files.
 fn finds_any(program: &Program, words: &[String], arguments: &Arguments<'_>) -> bool {
     let mut magic = words.iter().filter(|word| word.starts_with(':'));
     let has_files = program.takes("cut") || !program.takes("text") && !program.takes("name");
@@ -76,7 +76,7 @@ fn finds_any(program: &Program, words: &[String], arguments: &Arguments<'_>) -> 
             && (program.takes("tree") || program.takes("cut"))
 }
 
-/// Notes that a subcommand reads all files of the repository.
+/// Notes the folder that a subcommand makes, and all files of the repository if it copies them.
 fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments<'_>) {
     let is_local = |word: &&Word| is_path(&word.literal_prefix());
     let copies = match subcommand {
@@ -140,7 +140,7 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
     };
     let has_folder = addresses.iter().any(|word| {
         let prefix = word.literal_prefix();
-        // An address is none that a remote names.
+        // Names of remotes have no colon, so this is an address that the command itself gives.
         let is_address = subcommand == "push" && prefix.contains(':');
         let is_folder = is_path(&prefix) && prefix.contains(['/', '.', ':']);
         word.literal().is_none() || is_address || is_folder

@@ -16,7 +16,8 @@ pub(crate) const SHELLS: [&str; 9] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "ksh93",
 ];
 
-/// Returns the script that a word becomes, with [`OUTER`] in the place of unknown parts.
+/// Returns the script that a word becomes, with [`OUTER`] in the place of unknown values, and
+/// `true` if no part of the word is a value, a wildcard or a brace.
 pub(super) fn script_of(word: &Word) -> (String, bool) {
     let mut text = String::new();
     let mut complete = true;
@@ -144,7 +145,7 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     }
 }
 
-/// Returns `true` for a shell of which the language is the one that is read.
+/// Returns `true` for a shell whose own language is parsed. The other [`SHELLS`] are only near it.
 fn is_read(name: &str) -> bool {
     matches!(name, "bash" | "rbash" | "sh" | "dash" | "ash")
 }

@@ -41,7 +41,7 @@ fn is_plain_statement(words: &[String]) -> bool {
     let second = words.get(1).map_or("", String::as_str);
     let is_pragma = verb == "pragma" && is(second, PRAGMAS);
     let has_object = !is(verb, "create drop alter") || is(second, OBJECTS);
-    // `select .. into outfile`, `create virtual table`, `vacuum into`.
+    // Such as `select .. into outfile`.
     let writes_rows = verb == "insert" || verb == "with";
     let has_file = words.iter().any(|word| word == "into") && !writes_rows
         || words

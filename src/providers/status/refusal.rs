@@ -27,9 +27,9 @@ pub(super) struct Refusal {
 
 impl Refusal {
     /// Reads `{"error":{"type","code","message","details":{"error_code"}}}`, `{"error":"text"}`,
-    /// `{"response":{"error"}}`, `{"message"}` and `{"detail"}`; of anything else, web pages among
-    /// it, the beginning is the message. The error of another provider in
-    /// `{"error":{"metadata":{"raw"}}}` is added to it (OpenRouter).
+    /// `{"response":{"error"}}`, `{"message"}` and `{"detail"}`. The message of a web page has its
+    /// title, and that of anything else is its beginning. The error of another provider in
+    /// `{"error":{"metadata":{"raw"}}}` is added to the message (OpenRouter).
     pub(super) fn of_body(body: &str, secrets: &Secrets) -> Self {
         let mut refusal = match serde_json::from_str::<Value>(body) {
             Ok(body) => Self::of_json(&body),
@@ -137,7 +137,7 @@ fn delay(seconds: &Value) -> Option<Duration> {
     Some(delay.min(MAX_DELAY))
 }
 
-/// Returns the title of a web page, else the text itself.
+/// Returns a description of a web page with its title; any other text is returned as it is.
 fn plain_text(body: &str) -> String {
     if !body.trim_start().starts_with('<') {
         return body.to_owned();

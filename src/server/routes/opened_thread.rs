@@ -24,7 +24,7 @@ pub(super) struct OpenedThread {
     pub(super) session: Session,
     /// The state; `None` if the thread does not exist yet.
     pub(super) state: Option<AgentState>,
-    /// The permit of the state, which is held until a run has it.
+    /// The permit to have the state in memory. It is held until the run has the state.
     _permit: Option<StorePermit>,
 }
 

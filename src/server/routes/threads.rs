@@ -341,7 +341,7 @@ async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Respo
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);
     // And after it: a run that has begun meanwhile may have stored its input.
     let running = was_running || is_running();
-    // One that has even ended may have stored its response after the load.
+    // A run that both began and ended meanwhile may have stored its response after the load.
     let is_last_run = last_run_id() == earlier_id;
     let is_incomplete = !was_held && !running && is_last_run && is_interrupted(&state);
     // A copy of a thread has copies of calls, which wait in the original alone.

@@ -27,7 +27,7 @@ const LIMIT: usize = 20;
 /// The maximum number of traces of a list.
 const MAX_LIMIT: usize = 100;
 
-/// The maximum depth of spans in a reply.
+/// The maximum depth of spans in a reply. Deeper spans are omitted.
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn routes(api: Api) -> Api {

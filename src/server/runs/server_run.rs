@@ -29,8 +29,8 @@ use super::user_quota::{StreamPermit, TooManyStreams, UserQuota};
 /// The time between the departure of a run's last reader and its interrupt.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
 
-/// The maximum time that a request waits for the run to open its thread. The second message may be
-/// the model's first, which may take long.
+/// The maximum time that a request waits for the run to open its thread. The message that shows it
+/// may be the first one of the model, which may take long.
 const OPENING: Duration = Duration::from_secs(1);
 
 /// The memory of a file in a state without its path and content, in bytes.

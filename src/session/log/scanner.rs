@@ -41,7 +41,8 @@ pub(super) struct Scanner<'a> {
     open_bytes: usize,
     /// The number of the entry before which others are missing.
     hole: Option<usize>,
-    /// The number of damaged parts before the newest report, which the end of its write settles.
+    /// The number of damaged parts that a run has reported, according to the newest `Checked`
+    /// entry. They are removed from the scan when the write of that entry ends.
     reported_count: usize,
     /// The number of the last record that was read, of unfinished writes too.
     seq: u64,
@@ -60,8 +61,8 @@ pub(super) struct Scanner<'a> {
     content_end: usize,
     /// The first bytes after the last complete write.
     tail_head: Vec<u8>,
-    /// The error of a session that takes too much memory, made before any of it is: allocated last,
-    /// it would keep the allocator from returning what was allocated before it.
+    /// The error of a session that takes too much memory. It is created before the log is read: an
+    /// error allocated last would keep the allocator from returning the memory before it.
     too_large: Option<Error>,
 }
 

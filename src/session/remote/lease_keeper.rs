@@ -13,14 +13,15 @@ use crate::util::sync::lock;
 use super::pool::Pool;
 use super::server::{Failure, LeaseKey, Outcome, Server};
 
-/// The time the last store of a process waits until its leases are released.
+/// The maximum time that the drop of a store waits until its leases are released.
 const DROP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval after which a failed renewal is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The leases of a store. Dropping it waits up to [`DROP_TIMEOUT`] until all are released, because
-/// the process may be about to end. On a runtime, a thread for blocking work waits, for which the
-/// runtime waits when it is dropped: the task that drops the store does not.
+/// the process may be about to end; it does not wait if a lease is still held. On a runtime, a
+/// thread for blocking work waits instead of the task that drops the store, and the runtime waits
+/// for that thread when it is dropped.
 pub(super) struct LeaseKeeper<S: Server>(Arc<KeeperShared<S>>);
 
 struct KeeperShared<S: Server> {

@@ -29,9 +29,9 @@ const MAX_DURATION: Duration = Duration::from_secs(10 * 60);
 /// the depth allows it ([`max_subagent_depth`](crate::AgentBuilder::max_subagent_depth)).
 ///
 /// A subagent's session is `PARENT:sub:TYPE:ID`, shortened as for
-/// [`Agent::as_tool`](crate::Agent::as_tool) if it is too long. The result has this id, and a later
-/// call of the same session can continue the subagent with it. `Task` needs no question, because
-/// each call of the subagent passes the gates; rules such as `deny:Agent(TYPE)` apply.
+/// [`Agent::as_tool`](crate::Agent::as_tool) if it is too long. The result of the call has `ID`,
+/// with which a later call in the same session can continue the subagent. `Task` needs no question,
+/// because each call of the subagent passes the gates; rules such as `deny:Agent(TYPE)` apply.
 ///
 /// ```
 /// use agentcore::Agent;

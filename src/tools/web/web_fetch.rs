@@ -57,9 +57,11 @@ static CONVERSIONS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semapho
 /// begins with the title, the final URL and the status, which is 2xx; any other status is an error
 /// with the start of the server's answer.
 ///
-/// Redirects are followed on the same host and port, from http to https as well. A redirect to
-/// another host is returned to the model as text, so that permission rules such as
-/// `WebFetch(domain:example.com)` apply to every host; a redirect from https to http is an error.
+/// Redirects are followed to the same scheme, host and port, and on that host from http at port 80
+/// to https at port 443. A redirect from https to http on the same host is an error. Any other
+/// redirect is returned to the model as text, so that permission rules such as
+/// `WebFetch(domain:example.com)` apply to every host.
+///
 /// Rules about paths are not applied to redirects within a host. If you have such rules, disable
 /// redirects with [`max_redirects(0)`](Self::max_redirects).
 ///
