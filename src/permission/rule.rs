@@ -62,9 +62,10 @@ impl fmt::Display for Behavior {
 ///
 /// Tool names may contain `*`, `?` and `{a,b}`. `Bash(..)` also governs other tools that run
 /// commands. `Read(..)` governs other tools that read and, in rules to deny and to ask, the words
-/// of commands. `Write(..)` and `Edit(..)` govern everything that writes, redirections included. A
-/// tool declares its accesses in [`Tool::accesses`](crate::Tool::accesses), whose docs state which
-/// arguments count as accesses if a tool declares none.
+/// of commands. `Write(..)` and `Edit(..)` govern everything that writes, redirections included.
+/// `WebFetch(..)` governs the requests of all tools, and no addresses in commands. A tool declares
+/// its accesses in [`Tool::accesses`](crate::Tool::accesses), whose docs state which arguments
+/// count as accesses if a tool declares none.
 ///
 /// In a specifier of a rule to deny or to ask about commands or paths, `{a,b}` means each of its
 /// items, and `[..]` in a path any one character. The rule also matches braces and brackets as they
