@@ -73,10 +73,11 @@ impl CommandPattern {
             if is_named {
                 return may_match_word(program, file_name(&text));
             }
-            text.is_empty()
-                || !text.chars().all(is_plain)
-                || text.starts_with('-') && !is_flag(&text)
-                || may_match_word(&format!("*{program}*"), file_name(&text))
+            let is_plain = match text.strip_prefix('-') {
+                Some(_) => is_flag(&text),
+                None => !text.is_empty() && text.chars().all(is_plain),
+            };
+            !is_plain || may_match_word(&format!("*{program}*"), file_name(&text))
         };
         let own_name = command.program().unwrap_or_default().to_lowercase();
         let mut names = names_of_program(&own_name);
