@@ -258,8 +258,13 @@ impl Policy<'_> {
         let targets = paths.targets(self.context, self.disk).chain(trees());
         let links = paths.used(&[Use::Linked]);
         let work_folders = paths.work_folders.iter();
+        // A name such as `$LOG` may be any, but the command does not make it.
+        let is_written = |word: &&PathWord| {
+            let is_other = !word.word.is_of_variables();
+            is_target(word) || is_other && protected_paths.contain_or_are(&path_of(word))
+        };
         let mut words = written_paths
-            .filter(|word| protected_paths.contain_or_are(&path_of(word)) || word.is_led())
+            .filter(is_written)
             .chain(targets.filter(is_target))
             .chain(trees().filter(|word| protected_paths.has_own_path_in(&path_of(word))))
             // A link to a folder around the workspace leads to all protected paths.

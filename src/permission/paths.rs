@@ -283,8 +283,9 @@ impl PathOf {
         self
     }
 
-    /// Returns the known parts of the path: the folder before the unknown part, and the names after
-    /// it, which may lie in any folder. A path below a folder that is open stays unknown.
+    /// Returns the known parts of the path: the folder before the first unknown part, and the names
+    /// behind each unknown part, which may lie in any folder. A path below a folder that is open
+    /// stays unknown.
     pub(super) fn known(mut self) -> Self {
         if self.0.iter().any(|path| lies_in_open_folder(path)) {
             return self;
@@ -292,12 +293,16 @@ impl PathOf {
 
         let mut folders = Vec::new();
         for path in &mut self.0 {
-            let is_unknown = |segment: &Segment| *segment == Segment::Unknown;
-            if let Some(at) = path.iter().rposition(is_unknown) {
-                let known_names = path.iter().take_while(|segment| !is_unknown(segment));
-                folders.push(known_names.cloned().collect());
-                path.drain(..=at);
-                path.retain(is_literal);
+            let mut runs = path.split(|segment| *segment == Segment::Unknown);
+            let names = runs.next_back().unwrap_or_default();
+            let own_folders: Vec<_> = runs.map(<[Segment]>::to_vec).collect();
+            if !own_folders.is_empty() {
+                *path = names
+                    .iter()
+                    .filter(|name| is_literal(name))
+                    .cloned()
+                    .collect();
+                folders.extend(own_folders);
             }
         }
         self.0.extend(folders);

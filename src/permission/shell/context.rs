@@ -458,7 +458,13 @@ impl Context {
 
     /// Returns the words that a word may be when its variables hold what this script assigns.
     pub(super) fn guesses(&mut self, word: &Word) -> Vec<Word> {
-        if !word.is_dynamic() {
+        let is_assigned = |part: &Part| match part {
+            Part::Value { name, .. } => name
+                .as_ref()
+                .is_some_and(|n| self.constants.contains_key(n)),
+            _ => false,
+        };
+        if !word.parts.iter().any(is_assigned) {
             return Vec::new();
         }
 
@@ -471,7 +477,7 @@ impl Context {
             let values = match part {
                 Part::Value { name, .. } => match name.as_ref().map(|n| self.constants.get(n)) {
                     Some(Some(values)) => values.as_slice(),
-                    _ => return Vec::new(),
+                    _ => std::slice::from_ref(&own),
                 },
                 _ => std::slice::from_ref(&own),
             };

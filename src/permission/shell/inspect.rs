@@ -49,6 +49,7 @@ pub(super) fn inspect(cx: &mut Context, text: &str) {
     for file in std::mem::take(&mut cx.possible_files) {
         cx.add_path(Use::Target, file);
     }
+    guess_written_files(cx);
     cx.analysis.possible_paths = first_path..cx.analysis.paths.len();
     if !cx.spend_text_work(0) || cx.work > MAX_WORK {
         cx.leave_out(Reason::Limit("length"));
@@ -59,6 +60,24 @@ pub(super) fn inspect(cx: &mut Context, text: &str) {
     cx.check_values();
     forget_programs(cx);
     forget_replaced(cx);
+}
+
+/// Adds the files of redirections with the values that the script assigns to their variables.
+fn guess_written_files(cx: &mut Context) {
+    let paths = cx.analysis.paths.iter();
+    let written_paths =
+        paths.filter(|(path_use, word)| *path_use == Use::Write && word.is_dynamic());
+    let mut unique_words = HashSet::new();
+    let words = written_paths.filter(|(_, word)| unique_words.insert(word));
+    let words: Vec<Word> = words.map(|(_, word)| word.clone()).collect();
+    for word in words {
+        for guess in cx.guesses(&word) {
+            let pattern = word.may_split().then(|| guess.as_pattern()).flatten();
+            for file in pattern.into_iter().chain([guess]) {
+                cx.add_path(Use::Write, file);
+            }
+        }
+    }
 }
 
 /// Returns the names that a script may use which the text of a command makes: those in the text

@@ -177,6 +177,13 @@ impl Word {
             .any(|part| matches!(part, Part::Value { quoted: false, .. }))
     }
 
+    /// Returns `true` if its parts are texts and the values of named variables.
+    pub(crate) fn is_of_variables(&self) -> bool {
+        let is_named = |part: &Part| part.variable().is_some_and(|n| !n.starts_with(LISTED));
+        let mut parts = self.parts.iter();
+        parts.all(|part| part.text().is_some() || is_named(part))
+    }
+
     /// Returns `true` if it is the result of arithmetic, or another number.
     pub(crate) fn is_number(&self) -> bool {
         matches!(&self.parts[..], [part] if part.is_number())
