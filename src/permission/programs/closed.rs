@@ -32,6 +32,7 @@ echo printf true false test [ pwd date cal whoami id groups uname arch nproc hos
 cd pushd popd dirs exit return break continue shift umask ulimit times unset read mapfile readarray local alias command let getopts|rw|
 env printenv set export declare typeset readonly|rw</proc/self/environ|
 last dmesg|rw</var/log/|
+exec: .|rw|
 cp gcp mv ln rm mkdir rmdir touch truncate tee unlink shred chmod chown chgrp dd install link mktemp split tar gtar zip unzip gzip pigz gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 curl wget rsync scp sftp psql mysql mariadb sqlite3|rw|
 ssh mosh|rw>~/.ssh/|-G
 gpg gpg2|rw<~/.gnupg/>~/.gnupg/|
@@ -132,11 +133,12 @@ docker-compose: up down stop start restart pull rm kill|ro|
 docker-compose: build|o|
 kubectl oc: config+current-context config+get-contexts config+use-context|rw<~/.kube/>~/.kube/|
 kubectl oc: cluster-info|rw<~/.kube/>~/.kube/cache/|
-kubectl oc: get describe logs top explain version api-resources api-versions events rollout auth wait port-forward cp delete apply scale label annotate patch cordon uncordon drain taint expose autoscale create diff set|rw>~/.kube/cache/|-k --kustomize
+kubectl oc: exec get describe logs top explain version api-resources api-versions events rollout auth wait port-forward cp delete apply scale label annotate patch cordon uncordon drain taint expose autoscale create diff set|rw>~/.kube/cache/|-k --kustomize
 gh glab: auth+status|rw|-t --show-token
 gh glab: pr+merge pr+close mr+merge|rw|-d --delete-branch
 gh glab: pr+checkout pr+merge pr+close|ro|
 gh glab: pr+list pr+view pr+status pr+checks pr+create pr+comment pr+review pr+reopen pr+ready pr+edit issue+list issue+view issue+status issue+create issue+comment issue+close issue+edit run+list run+view run+watch run+rerun run+cancel workflow+list workflow+view workflow+run release+list release+view release+create repo+list repo+view repo+create label+list label+create secret+list variable+list search mr+list mr+view mr+create ci+list ci+view ci+status api|rw|
+gh glab: pr+diff|rw|+--name-only
 gh glab: pr+diff|wo|
 terraform tofu: fmt|rw|+-check --check|-diff --diff
 terraform tofu: plan|rw<*.tfvars,terraform.tfstate|

@@ -431,7 +431,9 @@ fn may_be_operator(cx: &Context, part: &Part) -> bool {
     let plain = |value: &Word| {
         let text = value.literal().unwrap_or_else(|| "-".to_owned());
         let mut bytes = text.bytes();
-        !text.starts_with('-') && bytes.all(|b| b.is_ascii_alphanumeric() || b"_./-".contains(&b))
+        value.is_number()
+            || !text.starts_with('-')
+                && bytes.all(|b| b.is_ascii_alphanumeric() || b"_./-".contains(&b))
     };
 
     let values = cx.constants.get(name).into_iter().flatten();

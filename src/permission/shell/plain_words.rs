@@ -25,13 +25,14 @@ impl Scanner<'_> {
         self.tilde()?;
         let mut is_open = false;
         while !ends_word(self.next()) {
-            // Braces that enclose no choice are text only without others in the word.
-            if is_open && matches!(self.next(), Some(b'{' | b',')) {
+            let is_brace = self.next() == Some(b'{');
+            let is_choice = self.next() == Some(b',') || is_brace && self.braces()?;
+            // Braces that enclose no choice are text only without a choice behind them.
+            if is_open && is_choice {
                 return Err("braces without a choice");
             }
-            if self.next() == Some(b'{') {
-                is_open |= !self.braces()?;
-            } else {
+            is_open |= is_brace && !is_choice;
+            if !is_brace {
                 self.piece()?;
             }
         }
