@@ -172,8 +172,9 @@
 //! `python3 build.py` run code of the workspace by design, and a rule about another program or a
 //! file does not see what that code does.
 //!
-//! Rules about `WebFetch` govern the requests of tools, and not the words of commands: `curl` reaches
-//! the same addresses. `deny:Bash(curl:*)` denies one program, and a sandbox without a network all.
+//! Rules about `WebFetch` govern the requests of tools, and not the words of commands: `curl`
+//! reaches the same addresses. `deny:Bash(curl:*)` denies one program, and a sandbox without a
+//! network all of them.
 //!
 //! Commands that run under a sandbox (feature `sandbox`) are also restricted by the kernel, which
 //! enforces the rules that deny a file or folder as far as it can:
