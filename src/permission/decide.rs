@@ -258,9 +258,8 @@ impl Policy<'_> {
         let targets = paths.targets(self.context, self.disk).chain(trees());
         let links = paths.used(&[Use::Linked]);
         let work_folders = paths.work_folders.iter();
-        // A name such as `$LOG` may be any, but the command does not make it.
         let is_written = |word: &&PathWord| {
-            let is_other = !word.word.is_of_variables();
+            let is_other = !word.word.is_of_new_names();
             is_target(word) || is_other && protected_paths.contain_or_are(&path_of(word))
         };
         let mut words = written_paths

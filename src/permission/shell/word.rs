@@ -177,11 +177,12 @@ impl Word {
             .any(|part| matches!(part, Part::Value { quoted: false, .. }))
     }
 
-    /// Returns `true` if its parts are texts and the values of named variables.
-    pub(crate) fn is_of_variables(&self) -> bool {
-        let is_named = |part: &Part| part.variable().is_some_and(|n| !n.starts_with(LISTED));
+    /// Returns `true` if all that is not known of it are numbers, and the names of new files of
+    /// `mktemp`.
+    pub(crate) fn is_of_new_names(&self) -> bool {
+        let is_new = |part: &Part| part.is_number() || part.variable() == Some("TMPDIR");
         let mut parts = self.parts.iter();
-        parts.all(|part| part.text().is_some() || is_named(part))
+        self.is_dynamic() && parts.all(|part| part.text().is_some() || is_new(part))
     }
 
     /// Returns `true` if it is the result of arithmetic, or another number.
