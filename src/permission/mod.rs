@@ -129,11 +129,12 @@
 //! # Words that are not known
 //!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.
-//! Only the variable of a loop over known words is known, in the body of the loop. Writing a file
-//! whose name the command itself makes, with a substitution, a builtin or an operator of an
-//! expansion, is a question in every mode, because it may be a protected file. Names of existing
-//! files that a program lists, numbers, and variables that the command does not set do not count as
-//! made.
+//! Only the variable of a loop over known words is known, in the body of the loop, and in the file
+//! of a redirection a variable to which the command assigns one text. Writing a file whose name the
+//! command itself makes, with a substitution, a builtin or an operator of an expansion, is
+//! a question in every mode, because it may be a protected file. Names of existing files that
+//! a program lists, numbers, and new files of `mktemp` do not count as made. A variable that the
+//! command does not set counts as made in a redirection only.
 //!
 //! # Links
 //!
