@@ -235,9 +235,9 @@ impl BackgroundOutput {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Captured {
-    /// The first bytes; all of them when nothing was omitted.
+    /// The first bytes. The others are in `tail`, even if none were omitted.
     pub head: Bytes,
-    /// The last bytes, when a part was omitted.
+    /// The last bytes: those after `head` and after the omitted ones. It may be empty.
     pub tail: Bytes,
     /// The number of bytes between them that were omitted.
     pub omitted: u64,

@@ -1,5 +1,5 @@
-//! The tools `append_file`, `list_dir` and `exec`. The other tools of the set are the same as in
-//! [`wick`](super::wick).
+//! The tools `append_file`, `list_dir` and `exec`. The other tools of the set for files are the
+//! same as in [`wick`](super::wick).
 
 use std::sync::Arc;
 use std::time::Duration;

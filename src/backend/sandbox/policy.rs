@@ -98,8 +98,9 @@ const MACHINE: [&str; 9] = [
 /// that names the missing features. On systems other than Linux, they are always refused.
 /// [`best_effort`](Self::best_effort) runs them with the enforceable part, and
 /// [`check`](Self::check) reports that part beforehand. Linux 6.12 and newer can enforce
-/// everything. A sandbox that [allows signals](Self::signals) and no Unix sockets needs Linux 6.2,
-/// or 6.7 when it allows TCP ports.
+/// everything where Landlock is turned on and the machine is x86_64, aarch64 or riscv64. A sandbox
+/// that [allows signals](Self::signals) and no Unix sockets needs Linux 6.2, or 6.7 when it allows
+/// TCP ports.
 ///
 /// # What it does not cover
 ///

@@ -51,7 +51,7 @@ impl SandboxLimit {
         match self {
             Self::Files => "Landlock, of Linux 5.13 and newer where it is turned on",
             Self::Truncation => "Landlock 3 (Linux 6.2)",
-            Self::Tcp => "Landlock 4 (Linux 6.7)",
+            Self::Tcp => "seccomp filters, and Landlock 4 (Linux 6.7) if TCP ports are allowed",
             Self::AbstractSockets => "Landlock 6 (Linux 6.12) or no Unix sockets",
             Self::Signals => "Landlock 6 (Linux 6.12), or else allow `signals()`",
             Self::Sockets | Self::Keyrings => "seccomp filters on x86_64, aarch64 or riscv64",

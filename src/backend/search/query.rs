@@ -95,9 +95,10 @@ pub struct GlobMatches {
 
 /// A search for the lines that match a regular expression, in the syntax of the regex crate.
 ///
-/// The files that a [`GlobQuery`] may return are searched, except binary files: those with a NUL
-/// byte. A file that is named as `path` is always searched. The options without a setter are set as
-/// fields.
+/// The files that a [`GlobQuery`] may return are searched. A file that is named as `path` is
+/// searched even if it is hidden or ignored, or does not match `glob` or `file_type`. No match in a
+/// binary file is returned: in one with a NUL byte that is not UTF-16 with a byte order mark. The
+/// options without a setter are set as fields.
 ///
 /// ```
 /// use agentcore::backend::{Backend, GrepQuery, MemoryBackend};
@@ -137,7 +138,8 @@ pub struct GrepQuery {
     pub after: usize,
     /// The kind of result for each file.
     pub mode: GrepMode,
-    /// The maximum number of lines, or files when no lines are requested, to return.
+    /// The maximum number of lines to return, those of context included, or of files when no lines
+    /// are requested.
     pub limit: usize,
     /// The filter for files that are searched.
     pub filter: PathFilter,

@@ -50,7 +50,8 @@ enum CassetteMode {
 
 impl Cassette {
     /// Passes calls on to `model` and records them in the file at `path`, which is replaced. A call
-    /// is written when its stream ends or is dropped.
+    /// is written when it fails, at the first `Stop` or error of its stream, and when the stream
+    /// ends or is dropped before that.
     ///
     /// # Errors
     ///

@@ -62,8 +62,8 @@ impl TaskContext {
     }
 
     /// Forwards a message of a run inside this task, such as a subagent's, and waits until the
-    /// reader has taken it. Its `parent_tool_use_id` becomes the id of the call that began the
-    /// task.
+    /// reader has taken it. A message without a `parent_tool_use_id` gets the id of the call that
+    /// began the task.
     ///
     /// `init` and `result` are not forwarded, because the task has its own messages; the usage of a
     /// `result` is counted. After a response with tool calls, the progress of the task is emitted.

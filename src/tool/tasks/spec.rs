@@ -13,8 +13,8 @@ const MAX_CHARS: usize = 1_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskSpec {
-    /// The task's id. With `None`, or with the id of another task of the run, the run assigns one,
-    /// such as `task_1`.
+    /// The task's id. With `None`, or with the id of a task of the run that is in progress or among
+    /// the 64 that ended last, the run assigns one, such as `task_1`.
     pub id: Option<Arc<str>>,
     /// A short name of the work, for people and for the model. Cut to 1,000 characters.
     pub label: Arc<str>,
