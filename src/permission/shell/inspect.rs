@@ -1,6 +1,6 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::LazyLock;
 use std::{fs, iter};
 
@@ -15,7 +15,7 @@ use super::found::forget_found;
 use super::listing::{branch, texts};
 use super::replaced::{forget, forget_replaced};
 use super::word::{Part, Word};
-use super::{builtins, files, inputs, operands, peel, shells};
+use super::{builtins, files, inputs, operands, peel, redirected, shells};
 
 /// Directories that hold the system's own programs.
 const SYSTEM: &str = "\
@@ -49,7 +49,7 @@ pub(super) fn inspect(cx: &mut Context, text: &str) {
     for file in std::mem::take(&mut cx.possible_files) {
         cx.add_path(Use::Target, file);
     }
-    guess_written_files(cx);
+    redirected::guess_files(cx);
     cx.analysis.possible_paths = first_path..cx.analysis.paths.len();
     if !cx.spend_text_work(0) || cx.work > MAX_WORK {
         cx.leave_out(Reason::Limit("length"));
@@ -60,59 +60,6 @@ pub(super) fn inspect(cx: &mut Context, text: &str) {
     cx.check_values();
     forget_programs(cx);
     forget_replaced(cx);
-}
-
-/// Adds the files of redirections with the values that the script assigns to their variables. If
-/// there is one such value, and nothing else may change it, it replaces the variable.
-fn guess_written_files(cx: &mut Context) {
-    let mut files: HashMap<Word, Option<Word>> = HashMap::new();
-    for at in 0..cx.analysis.paths.len() {
-        let (path_use, word) = &cx.analysis.paths[at];
-        if *path_use != Use::Write || !word.is_dynamic() {
-            continue;
-        }
-        let word = word.clone();
-        let file = match files.get(&word) {
-            Some(file) => file.clone(),
-            None => {
-                let guesses = cx.guesses(&word);
-                let file = match &guesses[..] {
-                    [guess] if is_only_value(cx, &word, guess) => Some(guess.clone()),
-                    _ => None,
-                };
-                for guess in guesses {
-                    let pattern = word.may_split().then(|| guess.as_pattern()).flatten();
-                    for file in pattern.into_iter().chain([guess]) {
-                        cx.add_path(Use::Write, file);
-                    }
-                }
-                files.insert(word, file.clone());
-                file
-            }
-        };
-        if let Some(file) = file {
-            cx.analysis.paths[at].1 = file;
-        }
-    }
-}
-
-/// Returns `true` if a word is certainly the guess: the variables in it have no other values, and
-/// the shell does not split or expand the guess.
-fn is_only_value(cx: &Context, word: &Word, guess: &Word) -> bool {
-    const SETTERS: [&str; 5] = [".", "source", "eval", "trap", "enable"];
-    let analysis = &cx.analysis;
-    let is_setter = |command: &SimpleCommand| SETTERS.iter().any(|name| command.is(name));
-    let may_change = analysis.makes(word)
-        || analysis.commands.iter().any(is_setter)
-        || analysis.sets_any
-        || analysis.sets_names
-        || ["IFS", "TMPDIR"]
-            .iter()
-            .any(|name| cx.constants.contains_key(*name));
-    let is_changed = |c: char| c.is_whitespace() || "*?[\\".contains(c);
-    let mut texts = guess.parts.iter().filter_map(Part::text);
-    let may_expand = word.may_split() && texts.any(|text| text.contains(is_changed));
-    !may_change && !may_expand && (guess.literal().is_some() || guess.is_of_new_names())
 }
 
 /// Returns the names that a script may use which the text of a command makes: those in the text

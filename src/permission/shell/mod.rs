@@ -40,6 +40,7 @@ mod parser;
 mod peel;
 mod plain_grammar;
 mod plain_words;
+mod redirected;
 mod replaced;
 mod row;
 mod sed;
