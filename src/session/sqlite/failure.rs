@@ -64,12 +64,16 @@ pub(super) fn database_error(what: &str, path: &Path, error: rusqlite::Error) ->
             ErrorKind::Io,
             "; give this user the right to write it and to make files in its folder",
         ),
-        // No code means that a value has the wrong type. SQLite reports some reads that its disk
-        // failed as damage.
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => (
+        // SQLite reports some reads that its disk failed as damage.
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
             ErrorKind::Corrupt,
-            "; run the session again, and if the error stays, restore the database from a backup, \
-             or save what can be read with `sqlite3 FILE .recover`",
+            "; run the session again, and if the error stays, restore it from a backup, or save \
+             what can be read with `sqlite3 FILE .recover`",
+        ),
+        // A value has the wrong type.
+        None => (
+            ErrorKind::Corrupt,
+            "; restore it from a backup, or save what can be read with `sqlite3 FILE .recover`",
         ),
         Some(ErrorCode::TooBig) => (
             ErrorKind::Corrupt,
